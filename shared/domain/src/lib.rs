@@ -1,0 +1,13 @@
+//! Decisions: what an event or a command makes true, one file a topic. Pure: synchronous, no clock, no randomness, no IO;
+//! how a decision is committed is the business of the driver and of the request path.
+
+mod decision;
+
+pub mod games;
+pub mod leaderboard;
+pub mod players;
+pub mod statistics;
+
+pub use decision::{
+    Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Row, RowError, Spread, State, Table, Write,
+};

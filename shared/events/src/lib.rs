@@ -1,0 +1,17 @@
+//! The wire contract: ids, envelope, one file per payload, and which consumer gets which event. No IO, no clock, no
+//! randomness: whoever mints an id brings the time and the random bits.
+
+mod identity;
+mod timestamp;
+
+mod envelope;
+mod wrapping;
+
+mod game_ended;
+mod topology;
+
+pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
+pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};
+pub use identity::{EventId, GameId, InvalidId, PlayerId, TraceId, Username};
+pub use timestamp::{Day, InvalidTimestamp, Timestamp};
+pub use topology::{Consumer, Consumers, EventType, RELAY_REJECTED_QUEUE, UnknownEventType};

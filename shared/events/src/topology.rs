@@ -1,0 +1,146 @@
+//! Which consumers get which event. This is the one list: the relay sends by it, and the templates are checked against
+//! it. A type without a consumer cannot be written down, since [`Consumers`] has no empty value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Queue for what the relay can never send, without the stack's prefix.
+pub const RELAY_REJECTED_QUEUE: &str = "relay-rejected";
+
+/// The kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventType {
+    /// A rated game has ended.
+    GameEnded,
+}
+
+impl EventType {
+    /// All kinds of events.
+    pub const ALL: [Self; 1] = [Self::GameEnded];
+
+    /// Returns the consumers that get events of this type.
+    pub const fn consumers(self) -> Consumers {
+        match self {
+            Self::GameEnded => Consumers {
+                first: Consumer::GameEnded,
+                others: &[Consumer::GameEndedStatistics],
+            },
+        }
+    }
+
+    /// Returns the type as the envelope writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GameEnded => "game_ended",
+        }
+    }
+
+    /// Returns the newest schema version of the payload that this code knows.
+    pub const fn schema_version(self) -> u32 {
+        match self {
+            Self::GameEnded => 1,
+        }
+    }
+
+    /// Returns the kind of business object that the event is about.
+    pub const fn aggregate_type(self) -> &'static str {
+        match self {
+            Self::GameEnded => "game",
+        }
+    }
+}
+
+/// An event type that this code does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown event type {text:?}")]
+pub struct UnknownEventType {
+    /// What was given.
+    pub text: String,
+}
+
+impl FromStr for EventType {
+    type Err = UnknownEventType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEventType> {
+        Self::ALL
+            .into_iter()
+            .find(|event_type| event_type.as_str() == text)
+            .ok_or_else(|| UnknownEventType {
+                text: text.chars().take(64).collect(),
+            })
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The consumers of an event type: one or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consumers {
+    first: Consumer,
+    others: &'static [Consumer],
+}
+
+impl Consumers {
+    /// Returns the consumers in the order of their declaration.
+    pub fn iter(self) -> impl Iterator<Item = Consumer> {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+}
+
+/// A consumer: one function with one queue of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consumer {
+    /// Keeps the leaderboards.
+    GameEnded,
+    /// Keeps players' results by time control and day.
+    GameEndedStatistics,
+}
+
+impl Consumer {
+    /// All consumers.
+    pub const ALL: [Self; 2] = [Self::GameEnded, Self::GameEndedStatistics];
+
+    /// Returns the name of the function and of its queue, without the stack's prefix.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GameEnded => "game-ended",
+            Self::GameEndedStatistics => "game-ended-statistics",
+        }
+    }
+}
+
+impl fmt::Display for Consumer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_consumer_gets_some_event() {
+        for consumer in Consumer::ALL {
+            assert!(
+                EventType::ALL
+                    .into_iter()
+                    .any(|event_type| event_type.consumers().iter().any(|c| c == consumer))
+            );
+        }
+    }
+
+    #[test]
+    fn an_event_type_is_read_as_it_is_written() {
+        for event_type in EventType::ALL {
+            assert_eq!(event_type.as_str().parse(), Ok(event_type));
+        }
+        assert!("GAME_ENDED".parse::<EventType>().is_err());
+    }
+}
