@@ -1,0 +1,74 @@
+//! The frame of a consumer's function: everything between `main` and the driver.
+
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
+use consumer::{BatchReport, Driver};
+use domain::Decider;
+use events::{Consumer, Timestamp};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde_json::value::RawValue;
+use tracing::info;
+
+use crate::config::{CallTimeouts, ConsumerConfig, Retries, environment, warm_up};
+use crate::ledger::DynamoLedger;
+use crate::sqs_event::deliveries;
+use crate::system::System;
+use crate::telemetry;
+use crate::visibility::SqsVisibility;
+
+/// Runs a consumer until Lambda ends the process.
+///
+/// # Errors
+/// A setting is missing, or the runtime API is not there.
+pub async fn run<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> {
+    telemetry::init(environment);
+    let config = ConsumerConfig::from_lookup(environment)?;
+    let dynamodb = config.connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
+    let sqs = config.connection.sqs(Retries::Sdk, CallTimeouts::BATCH);
+    warm_up(&dynamodb, &config.tables.views).await;
+    let driver = Driver {
+        consumer,
+        decider,
+        ledger: DynamoLedger::new(dynamodb, config.tables, config.ledger_table),
+        environment: System,
+        visibility: SqsVisibility::new(sqs, config.queue_url),
+    };
+    let driver = &driver;
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
+        let deliveries = deliveries(event.payload.get())?;
+        let report = driver.handle(&deliveries, deadline(&event)).await;
+        log(&report);
+        Ok::<_, Error>(response(&report))
+    }))
+    .await
+}
+
+fn deadline(event: &LambdaEvent<Box<RawValue>>) -> Timestamp {
+    Timestamp::from_millis(0) + Duration::from_millis(event.context.deadline)
+}
+
+fn response(report: &BatchReport) -> SqsBatchResponse {
+    let mut response = SqsBatchResponse::default();
+    response.batch_item_failures = report
+        .failures()
+        .map(|message_id| {
+            let mut failure = BatchItemFailure::default();
+            failure.item_identifier = message_id.to_string();
+            failure
+        })
+        .collect();
+    response
+}
+
+/// One line a batch: what it cost.
+fn log(report: &BatchReport) {
+    info!(
+        batch_records = report.records.len(),
+        batch_failures = report.failures().count(),
+        ledger_calls = report.cost.calls,
+        read_units = report.cost.read_units,
+        write_units = report.cost.write_units,
+        "batch handled"
+    );
+}

@@ -1,0 +1,12 @@
+//! Adapters to AWS: DynamoDB ledger, SQS publisher, configuration, telemetry, and the frame of a consumer's function.
+//! No decisions.
+
+pub mod config;
+pub mod consumer_function;
+pub mod items;
+pub mod ledger;
+pub mod publisher;
+pub mod sqs_event;
+pub mod system;
+pub mod telemetry;
+pub mod visibility;

@@ -1,0 +1,24 @@
+//! The driver of every consumer: bytes of a batch -> events -> state -> decisions -> commits -> an outcome for each record.
+//! Its ports stand next to it. No AWS crate, no clock and no randomness of its own.
+
+mod delivery;
+mod ports;
+
+mod draft;
+mod plan;
+mod size;
+
+mod commit;
+mod driver;
+mod group;
+mod wave;
+
+pub use delivery::{BatchReport, Delivery, InvalidMessageId, MessageId, Outcome, RecordReport};
+pub use draft::{CLAIM_AGE_MAX, CLAIM_TTL, Draft, PlanError, Scope};
+pub use driver::Driver;
+pub use plan::{BYTES_MAX, Claim, Conditions, ITEM_BYTES_MAX, ITEMS_MAX, Operation, Plan};
+pub use ports::{
+    Attempt, Busy, Clock, CommitError, Cost, FetchError, Ledger, Random, Refusal, Visibility, VisibilityChange,
+    VisibilityError,
+};
+pub use size::item_bytes;

@@ -1,0 +1,7 @@
+//! What each call does, one behaviour a test.
+
+mod world;
+
+mod dead_letters;
+mod messages;
+mod queues;

@@ -1,0 +1,10 @@
+//! What tests need and production does not: an in-memory ledger with faults, a manual environment, and the contract that
+//! every ledger keeps. No production crate depends on it.
+
+pub mod contract;
+mod environment;
+mod memory_ledger;
+pub mod sample;
+
+pub use environment::{ManualEnvironment, RecordedVisibility};
+pub use memory_ledger::{Fault, MemoryLedger, MemoryRequest};

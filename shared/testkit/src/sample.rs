@@ -1,0 +1,77 @@
+//! Events and rows for tests, valid throughout and named by small numbers.
+
+use domain::players::Player;
+use domain::{Attributes, Key};
+use events::{
+    Event, EventId, GameEnded, GameResult, Payload, PlayerId, PlayerResult, Rating, TimeControl, Timestamp, TraceId,
+    Username,
+};
+use serde_json::json;
+
+/// 2026-11-30T18:00:00Z, the present of all tests that do not say otherwise.
+pub fn now() -> Timestamp {
+    Timestamp::from_millis(1_796_061_600_000)
+}
+
+/// Returns the event id with this number, minted at a moment.
+pub fn event_id(number: u32, minted_at: Timestamp) -> EventId {
+    let mut random = [0; 10];
+    random[6..].copy_from_slice(&number.to_be_bytes());
+    EventId::mint(minted_at, random)
+}
+
+/// Returns the player id with this number.
+///
+/// # Panics
+/// Never: such ids are valid.
+pub fn player_id(number: u32) -> PlayerId {
+    valid(format!("player-{number:05}").parse())
+}
+
+/// Returns the name of the player with this number.
+///
+/// # Panics
+/// Never: such names are valid.
+pub fn username(number: u32) -> Username {
+    valid(format!("Player {number}").parse())
+}
+
+/// Returns the key and the attributes of a player's record.
+pub fn player_record(number: u32) -> (Key, Attributes) {
+    let player = json!({"player_id": player_id(number), "username": username(number)});
+    (Player::key(&player_id(number)), valid(serde_json::from_value(player)))
+}
+
+/// One side of a sample game: player number, rating after the game, number among the player's games.
+pub type Side = (u32, u16, u64);
+
+/// Returns the end of a blitz game that white won.
+pub fn game_ended(number: u32, white: Side, black: Side) -> Event {
+    let side = |(player, rating, games): Side| PlayerResult {
+        player_id: player_id(player),
+        username: username(player),
+        rating: valid(Rating::try_from(i64::from(rating))),
+        games,
+    };
+    Event {
+        event_id: event_id(number, now()),
+        aggregate_id: format!("game-{number:05}"),
+        version: 1,
+        occurred_at: now(),
+        trace_id: TraceId::mint(u128::from(number) + 1),
+        payload: Payload::GameEnded(GameEnded {
+            time_control: TimeControl::Blitz,
+            result: GameResult::WhiteWins,
+            white: side(white),
+            black: side(black),
+        }),
+    }
+}
+
+#[allow(clippy::panic)]
+fn valid<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("a sample is invalid: {error}"),
+    }
+}

@@ -1,0 +1,8 @@
+//! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
+//! each record.
+
+mod commit;
+mod decode;
+mod outcome;
+mod refusal;
+mod support;
