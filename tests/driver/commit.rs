@@ -32,20 +32,13 @@ fn games_and_rating(ledger: &MemoryLedger, player: u32) -> (u64, u64) {
 
 fn players_on_board(ledger: &MemoryLedger) -> i64 {
     let rows = ledger.rows();
-    let tops = rows
-        .iter()
-        .filter(|(key, _)| key.partition.starts_with("HISTOGRAM#blitz") && key.sort == "TOP");
-    tops.flat_map(|(_, counters)| counters.values())
-        .filter_map(serde_json::Value::as_i64)
-        .sum()
+    let tops = rows.iter().filter(|(key, _)| key.partition.starts_with("HISTOGRAM#blitz") && key.sort == "TOP");
+    tops.flat_map(|(_, counters)| counters.values()).filter_map(serde_json::Value::as_i64).sum()
 }
 
 #[tokio::test]
 async fn two_games_of_a_player_in_either_order_fold_into_one_write() {
-    let [older, newer] = [
-        game_ended(1, (1, 1510, 1204), (2, 1490, 9)),
-        game_ended(2, (1, 1520, 1205), (3, 1480, 4)),
-    ];
+    let [older, newer] = [game_ended(1, (1, 1510, 1204), (2, 1490, 9)), game_ended(2, (1, 1520, 1205), (3, 1480, 4))];
     for events in [[older.clone(), newer.clone()], [newer, older]] {
         let driver = leaderboard(3);
         let outcomes = handle(&driver, &events).await;
@@ -80,10 +73,7 @@ impl<F: Fn() + Send + Sync> Decider for Interrupted<F> {
 
 #[tokio::test]
 async fn two_instances_with_one_players_games_count_the_player_once() {
-    let [older, newer] = [
-        game_ended(1, (1, 1510, 1204), (2, 1490, 9)),
-        game_ended(2, (1, 1520, 1205), (2, 1480, 10)),
-    ];
+    let [older, newer] = [game_ended(1, (1, 1510, 1204), (2, 1490, 9)), game_ended(2, (1, 1520, 1205), (2, 1480, 10))];
     let forward = vec![older.clone(), newer.clone(), older.clone(), newer.clone()];
     let backward: Vec<Event> = forward.iter().rev().cloned().collect();
     for (one, other) in [
@@ -103,13 +93,7 @@ async fn two_instances_with_one_players_games_count_the_player_once() {
             let report = block_on(second.handle(&handled_by_second, deadline()));
             assert_eq!(report.failures().count(), 0);
         };
-        let first = sharing(
-            &ledger,
-            Interrupted {
-                once: Once::new(),
-                other: interrupt,
-            },
-        );
+        let first = sharing(&ledger, Interrupted { once: Once::new(), other: interrupt });
         let report = first.handle(&deliveries(&one), deadline()).await;
         assert_eq!(report.failures().count(), 0, "{report:?}");
         assert_eq!(games_and_rating(&ledger, 1), (1205, 1520));
@@ -121,15 +105,11 @@ async fn two_instances_with_one_players_games_count_the_player_once() {
 #[tokio::test]
 async fn a_group_larger_than_a_transaction_is_committed_part_by_part() {
     // A chain: every game shares a player with the next one.
-    let events: Vec<Event> = (1..=150)
-        .map(|n| game_ended(n, (n, 1500 + n as u16, 2), (n + 1, 1400 + n as u16, 1)))
-        .collect();
+    let events: Vec<Event> =
+        (1..=150).map(|n| game_ended(n, (n, 1500 + n as u16, 2), (n + 1, 1400 + n as u16, 1))).collect();
     let driver = leaderboard(151);
     let outcomes = handle(&driver, &events).await;
-    assert!(
-        outcomes.iter().all(|outcome| outcome.name() == "applied"),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.iter().all(|outcome| outcome.name() == "applied"), "{outcomes:?}");
     assert!(driver.ledger.commits() >= 2);
     for player in 2..=150 {
         assert_eq!(games_and_rating(&driver.ledger, player), (2, 1500 + u64::from(player)));
@@ -139,9 +119,7 @@ async fn a_group_larger_than_a_transaction_is_committed_part_by_part() {
 
 #[tokio::test]
 async fn a_large_batch_is_packed_into_few_transactions() {
-    let events: Vec<Event> = (0..250)
-        .map(|n| game_ended(n, (2 * n + 1, 1500, 1), (2 * n + 2, 1500, 1)))
-        .collect();
+    let events: Vec<Event> = (0..250).map(|n| game_ended(n, (2 * n + 1, 1500, 1), (2 * n + 2, 1500, 1))).collect();
     let driver = leaderboard(500);
     let outcomes = handle(&driver, &events).await;
     assert!(outcomes.iter().all(|outcome| outcome.name() == "applied"));
@@ -152,9 +130,7 @@ async fn a_large_batch_is_packed_into_few_transactions() {
 
 #[tokio::test]
 async fn lone_guarded_writes_need_no_transaction() {
-    let driver = driver(blind(|event| {
-        apply(vec![replace(&event.aggregate_id, 1, Guard::Newer(event.version))])
-    }));
+    let driver = driver(blind(|event| apply(vec![replace(&event.aggregate_id, 1, Guard::Newer(event.version))])));
     let events: Vec<Event> = (1..=40).map(|n| game_ended(n, (1, 1, 1), (2, 1, 1))).collect();
     let report = driver.handle(&deliveries(&events), deadline()).await;
     assert_eq!(driver.ledger.commits(), 40);
@@ -185,9 +161,7 @@ async fn deltas_that_cancel_out_write_no_counter() {
 
 #[tokio::test]
 async fn a_decision_of_more_than_a_hundred_items_is_rejected() {
-    let driver = driver(blind(|_| {
-        apply((0..101).map(|n| replace(&n.to_string(), 1, Guard::Newer(1))).collect())
-    }));
+    let driver = driver(blind(|_| apply((0..101).map(|n| replace(&n.to_string(), 1, Guard::Newer(1))).collect())));
     let outcomes = handle(&driver, &[game_ended(1, (1, 1, 1), (2, 1, 1))]).await;
     assert_eq!(names(&outcomes), ["rejected"]);
     assert!(outcomes[0].reason().unwrap().contains("101"), "{outcomes:?}");
@@ -211,19 +185,13 @@ async fn a_record_sees_what_the_batch_decided_before_it() {
         needs: |_: &Event| vec![key("sum")],
         decide: |_: &Event, state: &State| {
             let (version, sum) = row_number(state, "sum");
-            apply(vec![
-                replace("sum", sum.unwrap_or(0) + 1, Guard::Unchanged(version)),
-                add("count", 1),
-            ])
+            apply(vec![replace("sum", sum.unwrap_or(0) + 1, Guard::Unchanged(version)), add("count", 1)])
         },
     });
     let events: Vec<Event> = (1..=5).map(|n| game_ended(n, (1, 1, 1), (2, 1, 1))).collect();
     handle(&driver, &events).await;
     handle(&driver, &[game_ended(6, (1, 1, 1), (2, 1, 1))]).await;
-    assert_eq!(
-        (stored(&driver.ledger, "sum"), stored(&driver.ledger, "count")),
-        (Some(6), Some(6))
-    );
+    assert_eq!((stored(&driver.ledger, "sum"), stored(&driver.ledger, "count")), (Some(6), Some(6)));
     assert_eq!(driver.ledger.commits(), 2);
 }
 
@@ -246,15 +214,10 @@ async fn a_decider_that_reads_what_it_did_not_name_is_retried() {
 async fn a_row_that_cannot_be_decoded_is_retried_and_named() {
     let driver = leaderboard(2);
     let broken = json!({"rating": "high"}).as_object().cloned().unwrap();
-    driver
-        .ledger
-        .put(BoardRow::key(TimeControl::Blitz, &player_id(1)), broken);
+    driver.ledger.put(BoardRow::key(TimeControl::Blitz, &player_id(1)), broken);
     let outcomes = handle(&driver, &[game_ended(1, (1, 1500, 1), (2, 1500, 1))]).await;
     assert_eq!(names(&outcomes), ["retry"]);
-    assert!(
-        outcomes[0].reason().unwrap().contains("BOARD#blitz#player-00001"),
-        "{outcomes:?}"
-    );
+    assert!(outcomes[0].reason().unwrap().contains("BOARD#blitz#player-00001"), "{outcomes:?}");
 }
 
 #[tokio::test]

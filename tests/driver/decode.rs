@@ -19,9 +19,7 @@ fn changed(change: impl FnOnce(&mut Value)) -> String {
 async fn check_rejected(body: impl Into<Vec<u8>>, reason: &str) {
     let driver = driver(counting());
     let outcome = handle_body(&driver, body).await;
-    let Outcome::Rejected(text) = &outcome else {
-        panic!("{outcome:?}")
-    };
+    let Outcome::Rejected(text) = &outcome else { panic!("{outcome:?}") };
     assert!(text.contains(reason), "{text}");
     assert_eq!(driver.ledger.rows().len(), 0);
 }
@@ -41,25 +39,13 @@ async fn a_body_that_is_no_event_is_rejected_by_name() {
     check_rejected("[]", "envelope").await;
     check_rejected("null", "envelope").await;
     check_rejected("{}", "event_id").await;
-    check_rejected(
-        changed(|body| body["event_id"] = json!("936da01f-9abd-4d9d-80c7-02af85c822a8")),
-        "version 7",
-    )
-    .await;
+    check_rejected(changed(|body| body["event_id"] = json!("936da01f-9abd-4d9d-80c7-02af85c822a8")), "version 7").await;
     check_rejected(changed(|body| body["occurred_at"] = json!("yesterday")), "RFC 3339").await;
     check_rejected(changed(|body| body["version"] = json!(0)), "version").await;
-    check_rejected(
-        changed(|body| body["aggregate_type"] = json!("player")),
-        "aggregate_type",
-    )
-    .await;
+    check_rejected(changed(|body| body["aggregate_type"] = json!("player")), "aggregate_type").await;
     check_rejected(changed(|body| body["payload"] = json!({})), "payload").await;
     check_rejected(changed(|body| body["payload"]["white"]["rating"] = json!(4001)), "4001").await;
-    check_rejected(
-        changed(|body| body["payload"]["white"]["rating"] = json!(1500.5)),
-        "payload",
-    )
-    .await;
+    check_rejected(changed(|body| body["payload"]["white"]["rating"] = json!(1500.5)), "payload").await;
 }
 
 #[tokio::test]
@@ -71,10 +57,7 @@ async fn an_unknown_event_type_is_rejected() {
 async fn a_newer_schema_version_is_retried() {
     let driver = driver(counting());
     let outcome = handle_body(&driver, changed(|body| body["schema_version"] = json!(2))).await;
-    assert!(
-        matches!(&outcome, Outcome::Retry(reason) if reason.contains("schema_version")),
-        "{outcome:?}"
-    );
+    assert!(matches!(&outcome, Outcome::Retry(reason) if reason.contains("schema_version")), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -91,12 +74,7 @@ async fn an_event_wrapped_by_eventbridge_is_unwrapped() {
 
 #[tokio::test]
 async fn a_users_own_field_called_message_is_no_wrapper() {
-    for (name, value) in [
-        ("Message", "hello"),
-        ("Type", "Notification"),
-        ("source", "me"),
-        ("detail-type", "x"),
-    ] {
+    for (name, value) in [("Message", "hello"), ("Type", "Notification"), ("source", "me"), ("detail-type", "x")] {
         check_applied(changed(|body| body[name] = json!(value))).await;
     }
 }
@@ -119,10 +97,7 @@ async fn repeats_of_an_event_share_its_outcome() {
     assert_eq!(names(&outcomes), ["applied", "duplicate", "duplicate"]);
     assert_eq!(stored(&driver.ledger, "count"), Some(1));
     let other = crate::support::driver(crate::support::blind(|_| domain::Decision::Reject("no".to_owned())));
-    assert_eq!(
-        names(&handle(&other, &[event(), event()]).await),
-        ["rejected", "rejected"]
-    );
+    assert_eq!(names(&handle(&other, &[event(), event()]).await), ["rejected", "rejected"]);
 }
 
 #[tokio::test]

@@ -27,22 +27,15 @@ async fn only_what_is_not_done_is_reported() {
         3 => Decision::Reject("never".to_owned()),
         _ => apply(vec![add("count", 1)]),
     }));
-    let report = driver
-        .handle(&deliveries(&[game(1), game(2), game(3), game(4)]), deadline())
-        .await;
+    let report = driver.handle(&deliveries(&[game(1), game(2), game(3), game(4)]), deadline()).await;
     assert_eq!(names(&outcomes(&report)), ["stale", "ignored", "rejected", "applied"]);
-    assert_eq!(
-        report.failures().map(|id| id.as_str()).collect::<Vec<_>>(),
-        ["message-2"]
-    );
+    assert_eq!(report.failures().map(|id| id.as_str()).collect::<Vec<_>>(), ["message-2"]);
 }
 
 #[tokio::test]
 async fn a_batch_of_failures_is_reported_whole() {
     let driver = driver(blind(|_| Decision::Reject("never".to_owned())));
-    let report = driver
-        .handle(&deliveries(&[game(1), game(2), game(3)]), deadline())
-        .await;
+    let report = driver.handle(&deliveries(&[game(1), game(2), game(3)]), deadline()).await;
     assert_eq!(report.failures().count(), 3);
 }
 
@@ -56,10 +49,7 @@ async fn an_empty_batch_has_no_outcomes() {
 async fn a_rejected_record_becomes_visible_at_once() {
     let driver = driver(blind(|_| Decision::Reject("never".to_owned())));
     handle(&driver, &[game(1)]).await;
-    let change = VisibilityChange {
-        receipt_handle: "receipt-0".to_owned(),
-        timeout: Duration::ZERO,
-    };
+    let change = VisibilityChange { receipt_handle: "receipt-0".to_owned(), timeout: Duration::ZERO };
     assert_eq!(driver.visibility.take(), [change]);
 }
 
@@ -71,17 +61,12 @@ async fn a_retried_record_is_hidden_longer_each_time_up_to_a_quarter_of_an_hour(
         for _ in 0..200 {
             let mut batch = deliveries(&[game(1)]);
             batch[0].receive_count = receive_count;
-            driver
-                .handle(&batch, driver.environment.now() + Duration::from_secs(60))
-                .await;
+            driver.handle(&batch, driver.environment.now() + Duration::from_secs(60)).await;
             let timeout = driver.visibility.take()[0].timeout;
             assert!(timeout <= Duration::from_secs(limit), "{receive_count}: {timeout:?}");
             longest = longest.max(timeout);
         }
-        assert!(
-            longest >= Duration::from_secs(limit) / 2,
-            "{receive_count}: {longest:?}"
-        );
+        assert!(longest >= Duration::from_secs(limit) / 2, "{receive_count}: {longest:?}");
     }
 }
 
@@ -103,10 +88,7 @@ async fn a_queue_that_does_not_change_visibility_changes_no_outcome() {
     struct Refusing;
     impl Visibility for Refusing {
         async fn change(&self, changes: Vec<VisibilityChange>) -> Result<(), VisibilityError> {
-            Err(VisibilityError {
-                failed: changes.len(),
-                source: "no such queue".into(),
-            })
+            Err(VisibilityError { failed: changes.len(), source: "no such queue".into() })
         }
     }
     let driver = Driver {
@@ -123,15 +105,9 @@ async fn a_queue_that_does_not_change_visibility_changes_no_outcome() {
 #[tokio::test]
 async fn what_cannot_start_before_the_deadline_goes_back() {
     let driver = driver(counting());
-    let report = driver
-        .handle(&deliveries(&[game(1)]), now() + Duration::from_millis(900))
-        .await;
+    let report = driver.handle(&deliveries(&[game(1)]), now() + Duration::from_millis(900)).await;
     assert_eq!(names(&outcomes(&report)), ["retry"]);
-    assert_eq!(
-        driver.visibility.take().len(),
-        1,
-        "also what was never started is hidden for a while"
-    );
+    assert_eq!(driver.visibility.take().len(), 1, "also what was never started is hidden for a while");
 }
 
 #[tokio::test]
@@ -164,13 +140,8 @@ async fn a_deadline_half_way_keeps_what_was_committed() {
         visibility: testkit::RecordedVisibility::default(),
     };
     let events: Vec<Event> = (1..=1_500).map(game).collect();
-    let report = driver
-        .handle(&deliveries(&events), now() + Duration::from_millis(10_900))
-        .await;
-    let applied = outcomes(&report)
-        .iter()
-        .filter(|outcome| **outcome == Outcome::Applied)
-        .count();
+    let report = driver.handle(&deliveries(&events), now() + Duration::from_millis(10_900)).await;
+    let applied = outcomes(&report).iter().filter(|outcome| **outcome == Outcome::Applied).count();
     assert_eq!((applied, report.failures().count()), (1_000, 500));
     assert_eq!(stored(&driver.ledger, "count"), Some(1_000));
 }
@@ -183,10 +154,7 @@ async fn one_records_panic_is_one_records_failure() {
     }));
     let outcomes = handle(&driver, &[game(1), game(2), game(3)]).await;
     assert_eq!(names(&outcomes), ["applied", "retry", "applied"]);
-    assert!(
-        outcomes[1].reason().unwrap().contains("number 2 is cursed"),
-        "{outcomes:?}"
-    );
+    assert!(outcomes[1].reason().unwrap().contains("number 2 is cursed"), "{outcomes:?}");
 }
 
 #[tokio::test]
@@ -209,17 +177,11 @@ async fn nothing_is_left_over_for_the_next_invocation() {
         needs: |_: &Event| vec![crate::support::key("row")],
         decide: |_: &Event, state: &domain::State| {
             let (version, number) = crate::support::row_number(state, "row");
-            apply(vec![crate::support::replace(
-                "row",
-                number.unwrap_or(0) + 1,
-                domain::Guard::Unchanged(version),
-            )])
+            apply(vec![crate::support::replace("row", number.unwrap_or(0) + 1, domain::Guard::Unchanged(version))])
         },
     });
     handle(&driver, &[game(1), game(2)]).await;
-    driver
-        .ledger
-        .put(crate::support::key("row"), crate::support::numbered(100));
+    driver.ledger.put(crate::support::key("row"), crate::support::numbered(100));
     handle(&driver, &[game(3)]).await;
     assert_eq!(stored(&driver.ledger, "row"), Some(101));
 }

@@ -30,10 +30,7 @@ async fn an_existing_claim_makes_its_record_a_duplicate_and_no_other() {
 
 #[tokio::test]
 async fn creating_what_exists_is_a_duplicate() {
-    let create = || Write::Create {
-        key: key("notification"),
-        attributes: numbered(1),
-    };
+    let create = || Write::Create { key: key("notification"), attributes: numbered(1) };
     let driver = driver(blind(move |_| apply(vec![create(), add("count", 1)])));
     assert_eq!(names(&handle(&driver, &[game(1)]).await), ["applied"]);
     assert_eq!(names(&handle(&driver, &[game(1)]).await), ["duplicate"]);
@@ -45,20 +42,14 @@ async fn an_older_source_version_is_stale_even_unread() {
     let decider = || {
         blind(|event: &Event| {
             let number: u64 = event.aggregate_id[5..].parse().unwrap();
-            apply(vec![
-                replace("row", number, Guard::Newer(number)),
-                replace(&event.aggregate_id, 1, Guard::Newer(1)),
-            ])
+            apply(vec![replace("row", number, Guard::Newer(number)), replace(&event.aggregate_id, 1, Guard::Newer(1))])
         })
     };
     let driver = driver(decider());
     assert_eq!(names(&handle(&driver, &[game(5)]).await), ["applied"]);
     // The row that is not superseded is written all the same.
     assert_eq!(names(&handle(&driver, &[game(3)]).await), ["applied"]);
-    assert_eq!(
-        (stored(&driver.ledger, "row"), stored(&driver.ledger, "game-00003")),
-        (Some(5), Some(1))
-    );
+    assert_eq!((stored(&driver.ledger, "row"), stored(&driver.ledger, "game-00003")), (Some(5), Some(1)));
     assert_eq!(names(&handle(&driver, &[game(3)]).await), ["stale"]);
     let lone = TestDriver {
         ledger: MemoryLedger::default(),
@@ -112,9 +103,7 @@ async fn a_second_writer_makes_the_whole_transaction_decide_again() {
             },
         },
     );
-    let report = driver
-        .handle(&deliveries(&[game(1), game(2), game(3)]), deadline())
-        .await;
+    let report = driver.handle(&deliveries(&[game(1), game(2), game(3)]), deadline()).await;
     assert_eq!(names(&outcomes(&report)), ["applied", "applied", "applied"]);
     assert_eq!(stored(&ledger, "sum"), Some(103));
 }
@@ -181,14 +170,8 @@ async fn a_check_that_no_longer_holds_is_decided_on_again() {
                 if restricted == Some(1) {
                     return Decision::Reject("restricted".to_owned());
                 }
-                let checks = vec![Check {
-                    key: key("player"),
-                    version,
-                }];
-                Decision::Apply {
-                    writes: vec![replace("effect", 1, Guard::Unchanged(0))],
-                    checks,
-                }
+                let checks = vec![Check { key: key("player"), version }];
+                Decision::Apply { writes: vec![replace("effect", 1, Guard::Unchanged(0))], checks }
             },
         },
     );
@@ -202,10 +185,7 @@ async fn a_record_that_is_always_refused_costs_its_companions_nothing() {
     let driver = driver(blind(|event| {
         // The fifth record always claims to have read a version that nobody has written.
         let version = if event.aggregate_id == "game-00005" { 77 } else { 0 };
-        apply(vec![
-            replace(&event.aggregate_id, 1, Guard::Unchanged(version)),
-            add("count", 1),
-        ])
+        apply(vec![replace(&event.aggregate_id, 1, Guard::Unchanged(version)), add("count", 1)])
     }));
     let events: Vec<Event> = (1..=9).map(game).collect();
     let outcomes = handle(&driver, &events).await;
@@ -217,12 +197,8 @@ async fn a_record_that_is_always_refused_costs_its_companions_nothing() {
 
 #[tokio::test]
 async fn an_invalid_record_is_isolated_and_rejected() {
-    let driver = driver(blind(|event| {
-        apply(vec![
-            replace(&event.aggregate_id, 1, Guard::Unchanged(0)),
-            add("count", 1),
-        ])
-    }));
+    let driver =
+        driver(blind(|event| apply(vec![replace(&event.aggregate_id, 1, Guard::Unchanged(0)), add("count", 1)])));
     driver.ledger.call_invalid(key("game-00005"));
     let events: Vec<Event> = (1..=9).map(game).collect();
     let outcomes = handle(&driver, &events).await;
@@ -239,11 +215,7 @@ async fn the_same_request_is_sent_again_when_the_ledger_is_busy() {
         for _ in 0..3 {
             driver.ledger.inject(fault.clone());
         }
-        assert_eq!(
-            names(&handle(&driver, &[game(1), game(2)]).await),
-            ["applied", "applied"],
-            "{fault:?}"
-        );
+        assert_eq!(names(&handle(&driver, &[game(1), game(2)]).await), ["applied", "applied"], "{fault:?}");
         assert_eq!(stored(&driver.ledger, "count"), Some(2), "{fault:?}");
         assert_eq!(driver.ledger.commits(), 1, "{fault:?}");
     }
@@ -256,19 +228,14 @@ async fn a_ledger_that_stays_busy_sends_the_records_back() {
         driver.ledger.inject(Fault::Conflict);
     }
     assert_eq!(names(&handle(&driver, &[game(1), game(2)]).await), ["retry", "retry"]);
-    assert_eq!(
-        names(&handle(&driver, &[game(1), game(2)]).await),
-        ["applied", "applied"]
-    );
+    assert_eq!(names(&handle(&driver, &[game(1), game(2)]).await), ["applied", "applied"]);
     assert!(driver.environment.now() > now(), "waiting takes time");
 }
 
 #[tokio::test]
 async fn a_fetch_that_fails_is_tried_again_and_then_sends_the_records_back() {
-    let reading = || Fake {
-        needs: |_: &Event| vec![key("row")],
-        decide: |_: &Event, _: &State| apply(vec![add("count", 1)]),
-    };
+    let reading =
+        || Fake { needs: |_: &Event| vec![key("row")], decide: |_: &Event, _: &State| apply(vec![add("count", 1)]) };
     for (failures, expected) in [(3, "applied"), (4, "retry")] {
         let driver = driver(reading());
         for _ in 0..failures {

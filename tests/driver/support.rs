@@ -83,10 +83,7 @@ pub fn blind<F>(decide: F) -> impl Decider
 where
     F: Fn(&Event) -> Decision + Send + Sync,
 {
-    Fake {
-        needs: |_: &Event| Vec::new(),
-        decide: move |event: &Event, _: &State| decide(event),
-    }
+    Fake { needs: |_: &Event| Vec::new(), decide: move |event: &Event, _: &State| decide(event) }
 }
 
 /// Counts every event in one counter.
@@ -108,10 +105,7 @@ impl Once {
 }
 
 pub fn apply(writes: Vec<Write>) -> Decision {
-    Decision::Apply {
-        writes,
-        checks: Vec::new(),
-    }
+    Decision::Apply { writes, checks: Vec::new() }
 }
 
 pub fn key(name: &str) -> Key {
@@ -124,33 +118,19 @@ pub fn numbered(n: u64) -> Attributes {
 
 pub fn row_number(state: &State, name: &str) -> (u64, Option<u64>) {
     let row = state.row(&key(name)).unwrap();
-    (
-        row.version,
-        row.attributes.as_ref().and_then(|attributes| attributes["n"].as_u64()),
-    )
+    (row.version, row.attributes.as_ref().and_then(|attributes| attributes["n"].as_u64()))
 }
 
 pub fn replace(name: &str, n: u64, guard: Guard) -> Write {
-    Write::Replace {
-        key: key(name),
-        content: Content::Row(numbered(n)),
-        guard,
-    }
+    Write::Replace { key: key(name), content: Content::Row(numbered(n)), guard }
 }
 
 pub fn add(name: &str, delta: i64) -> Write {
-    Write::Add {
-        key: key(name),
-        deltas: Deltas::from([("n".to_owned(), delta)]),
-        spread: Spread::NONE,
-    }
+    Write::Add { key: key(name), deltas: Deltas::from([("n".to_owned(), delta)]), spread: Spread::NONE }
 }
 
 pub fn stored(ledger: &MemoryLedger, name: &str) -> Option<i64> {
-    ledger
-        .rows()
-        .get(&key(name))
-        .and_then(|attributes| attributes["n"].as_i64())
+    ledger.rows().get(&key(name)).and_then(|attributes| attributes["n"].as_i64())
 }
 
 pub fn delivery(position: usize, body: impl Into<Vec<u8>>) -> Delivery {
@@ -163,11 +143,7 @@ pub fn delivery(position: usize, body: impl Into<Vec<u8>>) -> Delivery {
 }
 
 pub fn deliveries(events: &[Event]) -> Vec<Delivery> {
-    events
-        .iter()
-        .enumerate()
-        .map(|(position, event)| delivery(position, event.encode()))
-        .collect()
+    events.iter().enumerate().map(|(position, event)| delivery(position, event.encode())).collect()
 }
 
 pub fn deadline() -> Timestamp {

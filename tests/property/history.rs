@@ -41,10 +41,8 @@ pub fn run() -> impl Strategy<Value = Run> {
         });
         let cuts = prop::collection::vec(1..12_usize, count * 2);
         let faults = prop::collection::vec(prop::option::weighted(0.3, fault()), count * 2);
-        (Just(games), order, cuts, faults).prop_map(|(games, order, cuts, faults)| Run {
-            games,
-            deliveries: batches(&order, &cuts, faults),
-        })
+        (Just(games), order, cuts, faults)
+            .prop_map(|(games, order, cuts, faults)| Run { games, deliveries: batches(&order, &cuts, faults) })
     })
 }
 
@@ -54,27 +52,22 @@ fn history(games: &[((u32, u32), u8, u8, u16, u16, u64)]) -> Vec<Event> {
     games
         .iter()
         .zip(1..)
-        .map(
-            |(((white, step), result, board, white_rating, black_rating, hours), number)| {
-                let black = (white + step) % PLAYERS;
-                let time_control = TimeControl::ALL[usize::from(*board)];
-                let mut count = |player| {
-                    let games = played.entry((player, time_control)).or_default();
-                    *games += 1;
-                    *games
-                };
-                let mut event = game_ended(
-                    number,
-                    (*white, *white_rating, count(*white)),
-                    (black, *black_rating, count(black)),
-                );
-                event.occurred_at = event.occurred_at + Duration::from_hours(*hours);
-                let Payload::GameEnded(game) = &mut event.payload;
-                game.time_control = time_control;
-                game.result = [GameResult::WhiteWins, GameResult::BlackWins, GameResult::Draw][usize::from(*result)];
-                event
-            },
-        )
+        .map(|(((white, step), result, board, white_rating, black_rating, hours), number)| {
+            let black = (white + step) % PLAYERS;
+            let time_control = TimeControl::ALL[usize::from(*board)];
+            let mut count = |player| {
+                let games = played.entry((player, time_control)).or_default();
+                *games += 1;
+                *games
+            };
+            let mut event =
+                game_ended(number, (*white, *white_rating, count(*white)), (black, *black_rating, count(black)));
+            event.occurred_at = event.occurred_at + Duration::from_hours(*hours);
+            let Payload::GameEnded(game) = &mut event.payload;
+            game.time_control = time_control;
+            game.result = [GameResult::WhiteWins, GameResult::BlackWins, GameResult::Draw][usize::from(*result)];
+            event
+        })
         .collect()
 }
 

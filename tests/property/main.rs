@@ -70,13 +70,7 @@ fn driver<D: Decider>(consumer: Consumer, decider: D) -> TestDriver<D> {
         ledger.put(key, attributes);
     }
     let environment = ManualEnvironment::new(now(), 3);
-    Driver {
-        consumer,
-        decider,
-        ledger,
-        environment,
-        visibility: RecordedVisibility::default(),
-    }
+    Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() }
 }
 
 /// Delivers a history as the run says, and what came back once more until all is acknowledged.
@@ -146,10 +140,7 @@ fn folded_boards(games: &[Event]) -> BTreeMap<Key, Place> {
 
 fn name(player_id: &PlayerId) -> String {
     let records = (0..PLAYERS).map(player_record);
-    let (_, record) = records
-        .into_iter()
-        .find(|(key, _)| *key == Player::key(player_id))
-        .expect("a player");
+    let (_, record) = records.into_iter().find(|(key, _)| *key == Player::key(player_id)).expect("a player");
     record["username"].as_str().expect("a name").to_owned()
 }
 
@@ -160,26 +151,15 @@ type Cells = BTreeMap<(String, u16), i64>;
 fn histograms(ledger: &MemoryLedger) -> Cells {
     let mut by_board: BTreeMap<String, Histogram> = BTreeMap::new();
     for (key, counters) in ledger.rows() {
-        if let Some(board) = key
-            .partition
-            .strip_prefix("HISTOGRAM#")
-            .and_then(|rest| rest.split('#').next())
-        {
-            by_board
-                .entry(board.to_owned())
-                .or_default()
-                .add_item(numbers(&counters));
+        if let Some(board) = key.partition.strip_prefix("HISTOGRAM#").and_then(|rest| rest.split('#').next()) {
+            by_board.entry(board.to_owned()).or_default().add_item(numbers(&counters));
         }
     }
     let mut cells = Cells::new();
     for (board, histogram) in by_board {
         let players: i64 = histogram.cells().map(|(_, players)| players).sum();
         assert_eq!(histogram.players() as i64, players, "{board}: blocks and cells differ");
-        cells.extend(
-            histogram
-                .cells()
-                .map(|(rating, players)| ((board.clone(), rating), players)),
-        );
+        cells.extend(histogram.cells().map(|(rating, players)| ((board.clone(), rating), players)));
     }
     cells
 }
@@ -222,7 +202,5 @@ fn folded_statistics(games: &[Event]) -> BTreeMap<(Key, String), i64> {
 }
 
 fn numbers(counters: &Attributes) -> impl Iterator<Item = (&str, i64)> {
-    counters
-        .iter()
-        .filter_map(|(name, value)| value.as_i64().map(|number| (name.as_str(), number)))
+    counters.iter().filter_map(|(name, value)| value.as_i64().map(|number| (name.as_str(), number)))
 }

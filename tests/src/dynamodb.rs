@@ -27,11 +27,20 @@ pub struct DynamoDb {
     pub client: Client,
     ledger: DynamoLedger,
     faults: Faults,
+    backend_url: String,
 }
 
 type Faults = Arc<Mutex<VecDeque<Fault>>>;
 
 impl DynamoDb {
+    /// Starts a database with empty tables that is reached without the proxy, for measuring.
+    pub async fn start_without_faults() -> Self {
+        let mut dynamodb = Self::start().await;
+        let backend = dynamodb.backend_url.clone();
+        dynamodb.connect(&backend);
+        dynamodb
+    }
+
     /// Starts a database with empty tables.
     pub async fn start() -> Self {
         let database = Database::memory().expect("an in-memory database opens");
@@ -43,38 +52,32 @@ impl DynamoDb {
         let backend_url = format!("http://{}", backend.local_addr().expect("an address"));
         tokio::spawn(dynoxide::server::serve_on(backend, database.clone()));
         let faults = Faults::default();
-        let proxy = Proxy {
-            backend_url,
-            http: reqwest::Client::new(),
-            faults: faults.clone(),
-        };
+        let proxy = Proxy { backend_url: backend_url.clone(), http: reqwest::Client::new(), faults: faults.clone() };
         let front = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let endpoint = format!("http://{}", front.local_addr().expect("an address"));
-        let router = Router::new()
-            .fallback(handle)
-            .layer(DefaultBodyLimit::disable())
-            .with_state(Arc::new(proxy));
+        let router = Router::new().fallback(handle).layer(DefaultBodyLimit::disable()).with_state(Arc::new(proxy));
         tokio::spawn(async move { axum::serve(front, router).await });
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
-            .retry_config(RetryConfig::disabled())
-            .endpoint_url(endpoint)
-            .build();
-        let client = Client::from_conf(config);
-        let tables = TableNames {
-            records: "records".to_owned(),
-            views: "views".to_owned(),
-        };
-        let ledger = DynamoLedger::new(client.clone(), tables, "ledger".to_owned());
-        Self {
-            database,
-            client,
-            ledger,
-            faults,
-        }
+        let (client, ledger) = connection(&endpoint);
+        Self { database, client, ledger, faults, backend_url }
     }
+
+    fn connect(&mut self, endpoint: &str) {
+        (self.client, self.ledger) = connection(endpoint);
+    }
+}
+
+fn connection(endpoint: &str) -> (Client, DynamoLedger) {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .retry_config(RetryConfig::disabled())
+        .endpoint_url(endpoint)
+        .build();
+    let client = Client::from_conf(config);
+    let tables = TableNames { records: "records".to_owned(), views: "views".to_owned() };
+    let ledger = DynamoLedger::new(client.clone(), tables, "ledger".to_owned());
+    (client, ledger)
 }
 
 impl Subject for DynamoDb {
@@ -85,10 +88,7 @@ impl Subject for DynamoDb {
     }
 
     fn inject(&self, fault: Fault) {
-        self.faults
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(fault);
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push_back(fault);
     }
 }
 
@@ -129,10 +129,7 @@ struct Proxy {
 }
 
 async fn handle(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes) -> (StatusCode, String) {
-    let target = headers
-        .get("x-amz-target")
-        .and_then(|target| target.to_str().ok())
-        .unwrap_or_default();
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let operation = target.rsplit('.').next().unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).expect("SDKs send JSON");
     match proxy.fault(operation) {
@@ -154,13 +151,8 @@ async fn handle(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes
         Some(Fault::ConflictBesideConditions) => {
             let (_, answer) = proxy.forward(&headers, &body).await;
             let mut answer: Value = serde_json::from_str(&answer).expect("an error is JSON");
-            let reasons = answer["CancellationReasons"]
-                .as_array_mut()
-                .expect("a condition was refused");
-            let free = reasons
-                .iter_mut()
-                .find(|reason| reason["Code"] == "None")
-                .expect("an item was not refused");
+            let reasons = answer["CancellationReasons"].as_array_mut().expect("a condition was refused");
+            let free = reasons.iter_mut().find(|reason| reason["Code"] == "None").expect("an item was not refused");
             free["Code"] = json!("TransactionConflict");
             (StatusCode::BAD_REQUEST, answer.to_string())
         }

@@ -13,9 +13,7 @@ use testkit::sample::{game_ended, now, player_id, player_record};
 
 /// Compares text with a golden file. `UPDATE_GOLDEN=1 cargo test -p tests --test wire` writes the files anew.
 fn check(name: &str, actual: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("wire/golden")
-        .join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("wire/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, actual).expect("the golden file is written");
     }
@@ -33,14 +31,8 @@ fn event() -> Event {
 
 /// The writes of a decision as the plan that is committed.
 fn plan(consumer: Consumer, decision: Decision) -> String {
-    let Decision::Apply { writes, checks } = decision else {
-        panic!("nothing to write: {decision:?}")
-    };
-    let scope = Scope {
-        consumer,
-        event_id: event().event_id,
-        now: now(),
-    };
+    let Decision::Apply { writes, checks } = decision else { panic!("nothing to write: {decision:?}") };
+    let scope = Scope { consumer, event_id: event().event_id, now: now() };
     let plan = Draft::new(scope, writes, checks).expect("a plan").seal(0, 2);
     format!("{plan:#?}\n")
 }
@@ -55,34 +47,17 @@ fn game_ended_version_1() {
 
 #[test]
 fn a_board_row_that_is_created() {
-    let mut state: State = Leaderboard
-        .needs(&event())
-        .into_iter()
-        .map(|key| (key, Row::default()))
-        .collect();
+    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
     for number in [1, 2] {
         let (key, attributes) = player_record(number);
-        state.insert(
-            key,
-            Row {
-                version: 3,
-                attributes: Some(attributes),
-            },
-        );
+        state.insert(key, Row { version: 3, attributes: Some(attributes) });
     }
-    check(
-        "board_row_created.txt",
-        &plan(Consumer::GameEnded, Leaderboard.decide(&event(), &state).unwrap()),
-    );
+    check("board_row_created.txt", &plan(Consumer::GameEnded, Leaderboard.decide(&event(), &state).unwrap()));
 }
 
 #[test]
 fn a_board_row_that_moves_to_another_block() {
-    let mut state: State = Leaderboard
-        .needs(&event())
-        .into_iter()
-        .map(|key| (key, Row::default()))
-        .collect();
+    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
     let row = |number: u32, rating: u16, games: u64| {
         json!({
             "player_id": player_id(number), "username": "Old Name", "player_version": 1, "rating": rating, "games": games,
@@ -94,10 +69,7 @@ fn a_board_row_that_moves_to_another_block() {
         let attributes = row(number, rating, games).as_object().cloned();
         state.insert(key, Row { version: 8, attributes });
     }
-    check(
-        "board_row_moved.txt",
-        &plan(Consumer::GameEnded, Leaderboard.decide(&event(), &state).unwrap()),
-    );
+    check("board_row_moved.txt", &plan(Consumer::GameEnded, Leaderboard.decide(&event(), &state).unwrap()));
 }
 
 #[test]

@@ -94,10 +94,7 @@ impl ApiConfig {
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let records = required(&lookup, RECORDS_TABLE)?;
         let views = required(&lookup, VIEWS_TABLE)?;
-        Ok(Self {
-            tables: TableNames { records, views },
-            connection: Connection::from_lookup(&lookup)?,
-        })
+        Ok(Self { tables: TableNames { records, views }, connection: Connection::from_lookup(&lookup)? })
     }
 }
 
@@ -117,10 +114,7 @@ impl RelayConfig {
     /// A variable is missing or wrong.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let queue_url_prefix = url(QUEUE_URL_PREFIX, required(&lookup, QUEUE_URL_PREFIX)?)?;
-        Ok(Self {
-            queue_url_prefix,
-            connection: Connection::from_lookup(&lookup)?,
-        })
+        Ok(Self { queue_url_prefix, connection: Connection::from_lookup(&lookup)? })
     }
 }
 
@@ -174,15 +168,9 @@ pub struct CallTimeouts {
 
 impl CallTimeouts {
     /// Of a call that somebody waits for.
-    pub const INTERACTIVE: Self = Self {
-        attempt: Duration::from_millis(1_500),
-        operation: Duration::from_secs(4),
-    };
+    pub const INTERACTIVE: Self = Self { attempt: Duration::from_millis(1_500), operation: Duration::from_secs(4) };
     /// Of a call of a batch in the background.
-    pub const BATCH: Self = Self {
-        attempt: Duration::from_secs(5),
-        operation: Duration::from_secs(10),
-    };
+    pub const BATCH: Self = Self { attempt: Duration::from_secs(5), operation: Duration::from_secs(10) };
 }
 
 /// How services are reached. Clients made from one connection share their sockets.
@@ -248,13 +236,8 @@ impl Connection {
 /// logged and no more: the first event will show whether it lasts.
 pub async fn warm_up(client: &aws_sdk_dynamodb::Client, table: &str) {
     let nothing = AttributeValue::S("WARM-UP".to_owned());
-    let answer = client
-        .get_item()
-        .table_name(table)
-        .key(PARTITION_KEY, nothing.clone())
-        .key(SORT_KEY, nothing)
-        .send()
-        .await;
+    let answer =
+        client.get_item().table_name(table).key(PARTITION_KEY, nothing.clone()).key(SORT_KEY, nothing).send().await;
     if let Err(error) = answer {
         tracing::warn!(table, error = chain(&error), "the table did not answer at the start");
     }
@@ -289,28 +272,17 @@ mod tests {
     use super::*;
 
     fn lookup<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
-        |name| {
-            variables
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
-        }
+        |name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
     }
 
     #[test]
     fn a_missing_or_empty_variable_is_named() {
         let region_only = [(AWS_REGION, "eu-central-1")];
         let error = ApiConfig::from_lookup(lookup(&region_only)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "environment variable RECORDS_TABLE is missing or empty"
-        );
+        assert_eq!(error.to_string(), "environment variable RECORDS_TABLE is missing or empty");
 
         let blank = [(AWS_REGION, "eu-central-1"), (RECORDS_TABLE, "r"), (VIEWS_TABLE, " ")];
-        assert_eq!(
-            ApiConfig::from_lookup(lookup(&blank)).unwrap_err(),
-            ConfigError::Missing { name: VIEWS_TABLE }
-        );
+        assert_eq!(ApiConfig::from_lookup(lookup(&blank)).unwrap_err(), ConfigError::Missing { name: VIEWS_TABLE });
 
         let no_region = [(QUEUE_URL_PREFIX, "https://sqs.example/1/p-"), (AWS_REGION, "")];
         assert_eq!(
@@ -321,28 +293,17 @@ mod tests {
 
     #[test]
     fn an_empty_endpoint_is_none_at_all() {
-        let empty = [
-            (AWS_REGION, "r"),
-            (AWS_ENDPOINT_URL, ""),
-            (AWS_ENDPOINT_URL_DYNAMODB, ""),
-            (AWS_ENDPOINT_URL_SQS, ""),
-        ];
+        let empty =
+            [(AWS_REGION, "r"), (AWS_ENDPOINT_URL, ""), (AWS_ENDPOINT_URL_DYNAMODB, ""), (AWS_ENDPOINT_URL_SQS, "")];
         let connection = Connection::from_lookup(lookup(&empty)).unwrap();
-        assert_eq!(
-            (connection.dynamodb_endpoint.clone(), connection.sqs_endpoint.clone()),
-            (None, None)
-        );
+        assert_eq!((connection.dynamodb_endpoint.clone(), connection.sqs_endpoint.clone()), (None, None));
         connection.dynamodb(Retries::Sdk, CallTimeouts::INTERACTIVE);
         connection.sqs(Retries::Caller, CallTimeouts::BATCH);
     }
 
     #[test]
     fn a_service_s_own_endpoint_goes_before_the_common_one() {
-        let both = [
-            (AWS_REGION, "r"),
-            (AWS_ENDPOINT_URL, "http://common"),
-            (AWS_ENDPOINT_URL_SQS, "http://sqs"),
-        ];
+        let both = [(AWS_REGION, "r"), (AWS_ENDPOINT_URL, "http://common"), (AWS_ENDPOINT_URL_SQS, "http://sqs")];
         let connection = Connection::from_lookup(lookup(&both)).unwrap();
         assert_eq!(connection.dynamodb_endpoint.as_deref(), Some("http://common"));
         assert_eq!(connection.sqs_endpoint.as_deref(), Some("http://sqs"));
@@ -353,13 +314,7 @@ mod tests {
         for bad in ["localhost:8000", "http://", "https:///path", "ftp://host"] {
             let variables = [(AWS_REGION, "r"), (AWS_ENDPOINT_URL_DYNAMODB, bad)];
             let error = Connection::from_lookup(lookup(&variables)).unwrap_err();
-            assert_eq!(
-                error,
-                ConfigError::NotAUrl {
-                    name: AWS_ENDPOINT_URL_DYNAMODB,
-                    value: bad.to_owned()
-                }
-            );
+            assert_eq!(error, ConfigError::NotAUrl { name: AWS_ENDPOINT_URL_DYNAMODB, value: bad.to_owned() });
         }
     }
 

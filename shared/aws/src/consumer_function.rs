@@ -69,6 +69,7 @@ fn log(report: &BatchReport) {
         ledger_calls = report.cost.calls,
         read_units = report.cost.read_units,
         write_units = report.cost.write_units,
+        index_write_units = report.cost.index_write_units,
         "batch handled"
     );
 }

@@ -94,10 +94,8 @@ pub fn number(value: impl ToString) -> AttributeValue {
 /// # Errors
 /// The attributes do not convert.
 pub fn item(key: &Key, version: u64, attributes: Attributes) -> Result<Item, ItemError> {
-    let mut item: Item = serde_dynamo::to_item(attributes).map_err(|source| ItemError::Conversion {
-        item: key.to_string(),
-        source,
-    })?;
+    let mut item: Item =
+        serde_dynamo::to_item(attributes).map_err(|source| ItemError::Conversion { item: key.to_string(), source })?;
     item.extend(key_item(key));
     item.insert(version_attribute(key.table).to_owned(), number(version));
     Ok(item)
@@ -109,10 +107,7 @@ pub fn item(key: &Key, version: u64, attributes: Attributes) -> Result<Item, Ite
 /// A key or the version is missing, or an attribute does not convert.
 pub fn row(table: Table, mut item: Item) -> Result<(Key, Row), ItemError> {
     let name = item_name(&item);
-    let missing = |attribute| ItemError::Attribute {
-        attribute,
-        item: name.clone(),
-    };
+    let missing = |attribute| ItemError::Attribute { attribute, item: name.clone() };
     let partition = take_string(&mut item, PARTITION_KEY).ok_or_else(|| missing(PARTITION_KEY))?;
     let sort = take_string(&mut item, SORT_KEY).ok_or_else(|| missing(SORT_KEY))?;
     let key = Key { table, partition, sort };
@@ -125,22 +120,10 @@ pub fn row(table: Table, mut item: Item) -> Result<(Key, Row), ItemError> {
     let removed = item.remove(REMOVED) == Some(AttributeValue::Bool(true));
     item.remove(SOURCE_VERSION);
     if removed {
-        return Ok((
-            key,
-            Row {
-                version,
-                attributes: None,
-            },
-        ));
+        return Ok((key, Row { version, attributes: None }));
     }
     let attributes = serde_dynamo::from_item(item).map_err(|source| ItemError::Conversion { item: name, source })?;
-    Ok((
-        key,
-        Row {
-            version,
-            attributes: Some(attributes),
-        },
-    ))
+    Ok((key, Row { version, attributes: Some(attributes) }))
 }
 
 fn take_string(item: &mut Item, name: &str) -> Option<String> {
@@ -151,10 +134,6 @@ fn take_string(item: &mut Item, name: &str) -> Option<String> {
 }
 
 fn item_name(item: &Item) -> String {
-    let part = |name| {
-        item.get(name)
-            .and_then(|value| value.as_s().ok())
-            .map_or("?", String::as_str)
-    };
+    let part = |name| item.get(name).and_then(|value| value.as_s().ok()).map_or("?", String::as_str);
     format!("{}/{}", part(PARTITION_KEY), part(SORT_KEY))
 }

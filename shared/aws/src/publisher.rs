@@ -101,9 +101,7 @@ pub async fn publish(
     let sizes: Vec<usize> = messages.iter().map(|message| message.bytes()).collect();
     for part in batches(&sizes) {
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Later { .. })) {
-            let behind = Outcome::Later {
-                reason: "a message before it was not sent".to_owned(),
-            };
+            let behind = Outcome::Later { reason: "a message before it was not sent".to_owned() };
             outcomes.resize(messages.len(), behind);
             break;
         }
@@ -160,30 +158,17 @@ async fn publish_batch(
     messages: &[&Message],
     deadline: Instant,
 ) -> Vec<Outcome> {
-    let mut outcomes = vec![
-        Outcome::Later {
-            reason: "the time is up".to_owned()
-        };
-        messages.len()
-    ];
+    let mut outcomes = vec![Outcome::Later { reason: "the time is up".to_owned() }; messages.len()];
     let mut left: Vec<usize> = (0..messages.len()).collect();
     let mut alone = false;
     for attempt in 0..ATTEMPTS_MAX {
-        let pause = if attempt == 0 {
-            Duration::ZERO
-        } else {
-            full_jitter(attempt)
-        };
+        let pause = if attempt == 0 { Duration::ZERO } else { full_jitter(attempt) };
         if Instant::now() + pause >= deadline {
             break;
         }
         sleep(pause).await;
         let mut again = Vec::new();
-        let groups: Vec<Vec<usize>> = if alone {
-            left.iter().map(|index| vec![*index]).collect()
-        } else {
-            vec![left]
-        };
+        let groups: Vec<Vec<usize>> = if alone { left.iter().map(|index| vec![*index]).collect() } else { vec![left] };
         for group in groups {
             let chosen: Vec<&Message> = group.iter().map(|index| messages[*index]).collect();
             let results = match call(sender, queue_url, &chosen, deadline).await {
@@ -191,13 +176,7 @@ async fn publish_batch(
                 // The call as a whole was refused for what it carries: which message it is shows when each goes alone.
                 Err(failure) if failure.fault == Fault::Message && group.len() > 1 => {
                     alone = true;
-                    vec![
-                        Err(Failure {
-                            fault: Fault::Passing,
-                            ..failure
-                        });
-                        group.len()
-                    ]
+                    vec![Err(Failure { fault: Fault::Passing, ..failure }); group.len()]
                 }
                 Err(failure) => vec![Err(failure); group.len()],
             };
@@ -222,33 +201,21 @@ async fn call(
     messages: &[&Message],
     deadline: Instant,
 ) -> Result<Vec<Result<(), Failure>>, Failure> {
-    let passing = |reason: &str| Failure {
-        fault: Fault::Passing,
-        reason: reason.to_owned(),
-    };
+    let passing = |reason: &str| Failure { fault: Fault::Passing, reason: reason.to_owned() };
     let Ok(answer) = timeout_at(deadline, sender.send_batch(queue_url, messages)).await else {
         return Err(passing("the time is up"));
     };
     let mut results = answer?;
     // zip would drop what the answer leaves out, and a message that is dropped is lost.
-    results.resize(
-        messages.len(),
-        Err(passing("the answer does not say what became of the message")),
-    );
+    results.resize(messages.len(), Err(passing("the answer does not say what became of the message")));
     Ok(results)
 }
 
 fn outcome(result: Result<(), Failure>) -> Outcome {
     match result {
         Ok(()) => Outcome::Sent,
-        Err(Failure {
-            fault: Fault::Message | Fault::Queue,
-            reason,
-        }) => Outcome::Never { reason },
-        Err(Failure {
-            fault: Fault::Passing,
-            reason,
-        }) => Outcome::Later { reason },
+        Err(Failure { fault: Fault::Message | Fault::Queue, reason }) => Outcome::Never { reason },
+        Err(Failure { fault: Fault::Passing, reason }) => Outcome::Later { reason },
     }
 }
 
@@ -272,22 +239,12 @@ impl Sqs {
 
 impl SendBatch for Sqs {
     async fn send_batch(&self, queue_url: &str, messages: &[&Message]) -> Result<Vec<Result<(), Failure>>, Failure> {
-        let entries = messages
-            .iter()
-            .enumerate()
-            .map(|(index, message)| entry(index, message))
-            .collect();
+        let entries = messages.iter().enumerate().map(|(index, message)| entry(index, message)).collect();
         let entries = entries_or_failure(entries)?;
-        let call = self
-            .client
-            .send_message_batch()
-            .queue_url(queue_url)
-            .set_entries(Some(entries));
+        let call = self.client.send_message_batch().queue_url(queue_url).set_entries(Some(entries));
         let answer = call.send().await.map_err(|error| call_failure(&error))?;
-        let unnamed = Failure {
-            fault: Fault::Passing,
-            reason: "the answer does not say what became of the message".to_owned(),
-        };
+        let unnamed =
+            Failure { fault: Fault::Passing, reason: "the answer does not say what became of the message".to_owned() };
         let mut results = vec![Err(unnamed); messages.len()];
         for sent in answer.successful() {
             if let Some(result) = slot(&mut results, sent.id()) {
@@ -310,14 +267,9 @@ fn slot<'a, T>(results: &'a mut [T], id: &str) -> Option<&'a mut T> {
 type BuildError = aws_sdk_sqs::error::BuildError;
 
 fn entry(index: usize, message: &Message) -> Result<SendMessageBatchRequestEntry, BuildError> {
-    let mut entry = SendMessageBatchRequestEntry::builder()
-        .id(index.to_string())
-        .message_body(&message.body);
+    let mut entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(&message.body);
     for (name, value) in &message.attributes {
-        let value = MessageAttributeValue::builder()
-            .data_type(ATTRIBUTE_TYPE)
-            .string_value(value)
-            .build()?;
+        let value = MessageAttributeValue::builder().data_type(ATTRIBUTE_TYPE).string_value(value).build()?;
         entry = entry.message_attributes(*name, value);
     }
     entry.build()
@@ -326,39 +278,24 @@ fn entry(index: usize, message: &Message) -> Result<SendMessageBatchRequestEntry
 fn entries_or_failure(
     entries: Result<Vec<SendMessageBatchRequestEntry>, BuildError>,
 ) -> Result<Vec<SendMessageBatchRequestEntry>, Failure> {
-    entries.map_err(|error| Failure {
-        fault: Fault::Message,
-        reason: chain(&error),
-    })
+    entries.map_err(|error| Failure { fault: Fault::Message, reason: chain(&error) })
 }
 
 fn call_failure(error: &SdkError<SendMessageBatchError>) -> Failure {
-    let fault = match error {
-        // Anything but a 4xx blames nobody; an unreadable answer to a call that succeeded is among them.
-        SdkError::ServiceError(service) if !service.raw().status().is_client_error() => Fault::Passing,
-        SdkError::ServiceError(service) => {
-            fault_of_code(service.err().code().unwrap_or_default()).unwrap_or(Fault::Message)
-        }
-        // No answer, half an answer, or no credentials: nothing that the message is to blame for.
-        _ => Fault::Passing,
-    };
-    Failure {
-        fault,
-        reason: chain(error),
+    let mut fault = Fault::Passing;
+    // No answer, half an answer, no credentials, or the service's own fault: nothing that a message is to blame for.
+    if let SdkError::ServiceError(service) = error
+        && service.raw().status().is_client_error()
+    {
+        fault = fault_of_code(service.err().code().unwrap_or_default()).unwrap_or(Fault::Message);
     }
+    Failure { fault, reason: chain(error) }
 }
 
 fn entry_failure(entry: &BatchResultErrorEntry) -> Failure {
-    let blamed = if entry.sender_fault() {
-        Fault::Message
-    } else {
-        Fault::Passing
-    };
+    let blamed = if entry.sender_fault() { Fault::Message } else { Fault::Passing };
     let fault = fault_of_code(entry.code()).unwrap_or(blamed);
-    Failure {
-        fault,
-        reason: format!("{}: {}", entry.code(), entry.message().unwrap_or("no message")),
-    }
+    Failure { fault, reason: format!("{}: {}", entry.code(), entry.message().unwrap_or("no message")) }
 }
 
 /// Returns the kind of an error that SQS names by a code; `None` for a code that says nothing about it. Codes come with and
@@ -376,21 +313,9 @@ fn fault_of_code(code: &str) -> Option<Fault> {
         "SignatureDoesNotMatch",
         "UnrecognizedClient",
     ];
-    const BUSY: [&str; 5] = [
-        "Throttl",
-        "LimitExceeded",
-        "TooManyRequests",
-        "OverLimit",
-        "Unavailable",
-    ];
-    const QUEUE: [&str; 6] = [
-        "NonExistentQueue",
-        "QueueDoesNotExist",
-        "AccessDenied",
-        "InvalidAddress",
-        "Kms",
-        "UnsupportedOperation",
-    ];
+    const BUSY: [&str; 5] = ["Throttl", "LimitExceeded", "TooManyRequests", "OverLimit", "Unavailable"];
+    const QUEUE: [&str; 6] =
+        ["NonExistentQueue", "QueueDoesNotExist", "AccessDenied", "InvalidAddress", "Kms", "UnsupportedOperation"];
 
     let has = |parts: &[&str]| parts.iter().any(|part| code.contains(part));
     if has(&BUSY) || has(&CREDENTIALS) {

@@ -12,10 +12,7 @@ use aws_smithy_types::body::SdkBody;
 use super::*;
 
 fn message(bytes: usize) -> Message {
-    Message {
-        body: "x".repeat(bytes),
-        attributes: Vec::new(),
-    }
+    Message { body: "x".repeat(bytes), attributes: Vec::new() }
 }
 
 fn soon() -> Instant {
@@ -24,10 +21,7 @@ fn soon() -> Instant {
 
 #[test]
 fn attributes_count_with_name_type_and_value() {
-    let message = Message {
-        body: "12345".to_owned(),
-        attributes: vec![("event_id", "abc".to_owned())],
-    };
+    let message = Message { body: "12345".to_owned(), attributes: vec![("event_id", "abc".to_owned())] };
     assert_eq!(message.bytes(), 5 + "event_id".len() + "String".len() + 3);
 }
 
@@ -38,10 +32,7 @@ fn a_batch_ends_at_ten_messages_or_one_mebibyte() {
     assert_eq!(batches(&[1; 11]), vec![Part::Batch(0..10), Part::Batch(10..11)]);
     let half = BATCH_BYTES_MAX / 2;
     assert_eq!(batches(&[half, half]), vec![Part::Batch(0..2)]);
-    assert_eq!(
-        batches(&[half, half + 1, 1]),
-        vec![Part::Batch(0..1), Part::Batch(1..3)]
-    );
+    assert_eq!(batches(&[half, half + 1, 1]), vec![Part::Batch(0..1), Part::Batch(1..3)]);
     assert_eq!(batches(&[BATCH_BYTES_MAX]), vec![Part::Batch(0..1)]);
 }
 
@@ -49,46 +40,35 @@ fn a_batch_ends_at_ten_messages_or_one_mebibyte() {
 fn a_message_over_one_mebibyte_is_in_no_batch() {
     let too_big = BATCH_BYTES_MAX + 1;
     assert_eq!(batches(&[too_big]), vec![Part::TooBig(0)]);
-    assert_eq!(
-        batches(&[1, too_big, 1]),
-        vec![Part::Batch(0..1), Part::TooBig(1), Part::Batch(2..3)]
-    );
+    assert_eq!(batches(&[1, too_big, 1]), vec![Part::Batch(0..1), Part::TooBig(1), Part::Batch(2..3)]);
     assert_eq!(batches(&[too_big, too_big]), vec![Part::TooBig(0), Part::TooBig(1)]);
 }
+
+type Answer = Result<Vec<Result<(), Failure>>, Failure>;
 
 /// Answers from a list, or accepts everything once the list is used up, and remembers how many messages each call had.
 #[derive(Default)]
 struct Scripted {
-    answers: Mutex<Vec<Result<Vec<Result<(), Failure>>, Failure>>>,
+    answers: Mutex<Vec<Answer>>,
     calls: Mutex<Vec<usize>>,
 }
 
 impl Scripted {
-    fn new(answers: Vec<Result<Vec<Result<(), Failure>>, Failure>>) -> Self {
-        Self {
-            answers: Mutex::new(answers),
-            calls: Mutex::default(),
-        }
+    fn new(answers: Vec<Answer>) -> Self {
+        Self { answers: Mutex::new(answers), calls: Mutex::default() }
     }
 }
 
 impl SendBatch for Scripted {
-    async fn send_batch(&self, _queue_url: &str, messages: &[&Message]) -> Result<Vec<Result<(), Failure>>, Failure> {
+    async fn send_batch(&self, _queue_url: &str, messages: &[&Message]) -> Answer {
         self.calls.lock().unwrap().push(messages.len());
         let mut answers = self.answers.lock().unwrap();
-        if answers.is_empty() {
-            Ok(vec![Ok(()); messages.len()])
-        } else {
-            answers.remove(0)
-        }
+        if answers.is_empty() { Ok(vec![Ok(()); messages.len()]) } else { answers.remove(0) }
     }
 }
 
 fn failure(fault: Fault) -> Failure {
-    Failure {
-        fault,
-        reason: "told so".to_owned(),
-    }
+    Failure { fault, reason: "told so".to_owned() }
 }
 
 async fn outcomes(sender: &Scripted, messages: &[Message]) -> Vec<Outcome> {
@@ -98,22 +78,9 @@ async fn outcomes(sender: &Scripted, messages: &[Message]) -> Vec<Outcome> {
 
 #[tokio::test(start_paused = true)]
 async fn what_passes_is_sent_again_without_what_was_sent() {
-    let sender = Scripted::new(vec![Ok(vec![
-        Ok(()),
-        Err(failure(Fault::Passing)),
-        Err(failure(Fault::Message)),
-    ])]);
+    let sender = Scripted::new(vec![Ok(vec![Ok(()), Err(failure(Fault::Passing)), Err(failure(Fault::Message))])]);
     let outcomes = outcomes(&sender, &[message(1), message(1), message(1)]).await;
-    assert_eq!(
-        outcomes,
-        [
-            Outcome::Sent,
-            Outcome::Sent,
-            Outcome::Never {
-                reason: "told so".to_owned()
-            }
-        ]
-    );
+    assert_eq!(outcomes, [Outcome::Sent, Outcome::Sent, Outcome::Never { reason: "told so".to_owned() }]);
     assert_eq!(*sender.calls.lock().unwrap(), [3, 1]);
 }
 
@@ -126,16 +93,7 @@ async fn a_call_refused_for_its_content_is_repeated_message_by_message() {
         Ok(vec![Ok(())]),
     ]);
     let outcomes = outcomes(&sender, &[message(1), message(2), message(3)]).await;
-    assert_eq!(
-        outcomes,
-        [
-            Outcome::Sent,
-            Outcome::Never {
-                reason: "told so".to_owned()
-            },
-            Outcome::Sent
-        ]
-    );
+    assert_eq!(outcomes, [Outcome::Sent, Outcome::Never { reason: "told so".to_owned() }, Outcome::Sent]);
     assert_eq!(*sender.calls.lock().unwrap(), [3, 1, 1, 1]);
 }
 
@@ -146,10 +104,7 @@ async fn nothing_is_sent_behind_what_has_to_wait() {
     let messages: Vec<Message> = (0..25).map(|_| message(1)).collect();
     let outcomes = outcomes(&sender, &messages).await;
     assert_eq!(outcomes.len(), 25);
-    assert!(
-        outcomes.iter().all(|outcome| matches!(outcome, Outcome::Later { .. })),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Later { .. })), "{outcomes:?}");
     assert_eq!(*sender.calls.lock().unwrap(), [10, 10, 10]);
 }
 
@@ -157,10 +112,7 @@ async fn nothing_is_sent_behind_what_has_to_wait() {
 async fn a_queue_that_takes_nothing_is_asked_once() {
     let sender = Scripted::new(vec![Err(failure(Fault::Queue))]);
     let outcomes = outcomes(&sender, &[message(1), message(1)]).await;
-    assert!(
-        outcomes.iter().all(|outcome| matches!(outcome, Outcome::Never { .. })),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Never { .. })), "{outcomes:?}");
     assert_eq!(*sender.calls.lock().unwrap(), [2]);
 }
 
@@ -177,12 +129,7 @@ async fn a_message_that_the_answer_leaves_out_is_not_taken_for_sent() {
 async fn nothing_is_sent_after_the_deadline() {
     let sender = Scripted::default();
     let outcomes = publish(&sender, "https://queue", &[&message(1)], Instant::now()).await;
-    assert_eq!(
-        outcomes,
-        [Outcome::Later {
-            reason: "the time is up".to_owned()
-        }]
-    );
+    assert_eq!(outcomes, [Outcome::Later { reason: "the time is up".to_owned() }]);
     assert!(sender.calls.lock().unwrap().is_empty());
 }
 
@@ -193,16 +140,13 @@ struct Canned(Option<(u16, String)>);
 impl HttpConnector for Canned {
     fn call(&self, _request: HttpRequest) -> HttpConnectorFuture {
         HttpConnectorFuture::ready(match &self.0 {
-            Some((status, body)) => Ok(HttpResponse::new(
-                (*status).try_into().unwrap(),
-                SdkBody::from(body.as_str()),
-            )),
+            Some((status, body)) => Ok(HttpResponse::new((*status).try_into().unwrap(), SdkBody::from(body.as_str()))),
             None => Err(ConnectorError::io("the connection was reset".into())),
         })
     }
 }
 
-async fn answer(canned: Canned) -> Result<Vec<Result<(), Failure>>, Failure> {
+async fn answer(canned: Canned) -> Answer {
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -211,12 +155,8 @@ async fn answer(canned: Canned) -> Result<Vec<Result<(), Failure>>, Failure> {
         .http_client(http_client_fn(move |_, _| SharedHttpConnector::new(canned.clone())))
         .build();
     let sqs = Sqs::new(aws_sdk_sqs::Client::from_conf(config));
-    let message = Message {
-        body: "{}".to_owned(),
-        attributes: vec![("event_id", "e".to_owned())],
-    };
-    sqs.send_batch("https://sqs.us-east-1.amazonaws.com/1/q", &[&message, &message])
-        .await
+    let message = Message { body: "{}".to_owned(), attributes: vec![("event_id", "e".to_owned())] };
+    sqs.send_batch("https://sqs.us-east-1.amazonaws.com/1/q", &[&message, &message]).await
 }
 
 #[tokio::test]
@@ -226,10 +166,7 @@ async fn each_entry_of_an_answer_is_read_by_its_id() {
         "Failed": [{"Id": "0", "SenderFault": true, "Code": "InvalidMessageContents", "Message": "bad character"}],
     });
     let results = answer(Canned(Some((200, body.to_string())))).await.unwrap();
-    let expected = Failure {
-        fault: Fault::Message,
-        reason: "InvalidMessageContents: bad character".to_owned(),
-    };
+    let expected = Failure { fault: Fault::Message, reason: "InvalidMessageContents: bad character".to_owned() };
     assert_eq!(results, [Err(expected), Ok(())]);
 }
 
@@ -267,11 +204,7 @@ async fn the_kind_of_a_failed_call_is_read_from_its_answer() {
 
 #[tokio::test]
 async fn no_answer_or_half_an_answer_may_get_better() {
-    for canned in [
-        Canned(None),
-        Canned(Some((200, "{\"Succ".to_owned()))),
-        Canned(Some((502, "<html>".to_owned()))),
-    ] {
+    for canned in [Canned(None), Canned(Some((200, "{\"Succ".to_owned()))), Canned(Some((502, "<html>".to_owned())))] {
         let failure = answer(canned.clone()).await.unwrap_err();
         assert_eq!(failure.fault, Fault::Passing, "{canned:?}: {failure:?}");
     }
@@ -280,12 +213,7 @@ async fn no_answer_or_half_an_answer_may_get_better() {
 #[test]
 fn an_entry_s_code_weighs_more_than_its_blame() {
     let entry = |code: &str, sender_fault| {
-        let entry = BatchResultErrorEntry::builder()
-            .id("0")
-            .code(code)
-            .sender_fault(sender_fault)
-            .build()
-            .unwrap();
+        let entry = BatchResultErrorEntry::builder().id("0").code(code).sender_fault(sender_fault).build().unwrap();
         entry_failure(&entry).fault
     };
     assert_eq!(entry("KMS.ThrottlingException", true), Fault::Passing);

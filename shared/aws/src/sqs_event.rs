@@ -60,30 +60,17 @@ struct Identity<'a> {
 /// The payload as a whole, or the identity of one of its records, is not what SQS sends.
 pub fn deliveries(payload: &str) -> Result<Vec<Delivery>, BatchError> {
     let batch: Batch<'_> = serde_json::from_str(payload).map_err(BatchError::NoRecords)?;
-    batch
-        .records
-        .iter()
-        .enumerate()
-        .map(|(index, record)| delivery(index, record))
-        .collect()
+    batch.records.iter().enumerate().map(|(index, record)| delivery(index, record)).collect()
 }
 
 fn delivery(index: usize, record: &RawValue) -> Result<Delivery, BatchError> {
-    let identity: Identity<'_> = serde_json::from_str(record.get()).map_err(|error| BatchError::NoMessageId {
-        index,
-        source: Box::new(error),
-    })?;
+    let identity: Identity<'_> = serde_json::from_str(record.get())
+        .map_err(|error| BatchError::NoMessageId { index, source: Box::new(error) })?;
     if identity.event_source != "aws:sqs" {
-        return Err(BatchError::ForeignSource {
-            index,
-            source_name: identity.event_source,
-        });
+        return Err(BatchError::ForeignSource { index, source_name: identity.event_source });
     }
-    let message_id =
-        MessageId::try_from(identity.message_id).map_err(|error: InvalidMessageId| BatchError::NoMessageId {
-            index,
-            source: Box::new(error),
-        })?;
+    let message_id = MessageId::try_from(identity.message_id)
+        .map_err(|error: InvalidMessageId| BatchError::NoMessageId { index, source: Box::new(error) })?;
     let attributes = identity.attributes.unwrap_or_default();
     let receive_count = attributes.get("ApproximateReceiveCount").and_then(Option::as_ref);
     Ok(Delivery {
@@ -145,45 +132,23 @@ mod tests {
             {"eventSource": "aws:sqs", "messageId": "2", "body": {"not": "text"}},
             {"eventSource": "aws:sqs", "messageId": "3"},
             {"eventSource": "aws:sqs", "messageId": "4", "body": "good"}]}"#;
-        let bodies: Vec<Vec<u8>> = deliveries(payload)
-            .unwrap()
-            .into_iter()
-            .map(|delivery| delivery.body)
-            .collect();
+        let bodies: Vec<Vec<u8>> = deliveries(payload).unwrap().into_iter().map(|delivery| delivery.body).collect();
         assert_eq!(bodies, [&br#""\ud800""#[..], br#"{"not": "text"}"#, b"", b"good"]);
     }
 
     #[test]
     fn a_record_without_an_id_fails_the_invocation() {
-        for fields in [
-            r#""body": "b""#,
-            r#""messageId": null"#,
-            r#""messageId": "", "body": "b""#,
-            r#""messageId": 1"#,
-        ] {
+        for fields in [r#""body": "b""#, r#""messageId": null"#, r#""messageId": "", "body": "b""#, r#""messageId": 1"#]
+        {
             let error = deliveries(&record(fields)).unwrap_err();
-            assert!(
-                matches!(error, BatchError::NoMessageId { index: 0, .. }),
-                "{fields}: {error}"
-            );
+            assert!(matches!(error, BatchError::NoMessageId { index: 0, .. }), "{fields}: {error}");
         }
     }
 
     #[test]
     fn a_payload_of_a_foreign_shape_fails_the_invocation() {
-        for payload in [
-            "{}",
-            "[]",
-            "null",
-            r#"{"records": []}"#,
-            r#"{"Records": null}"#,
-            r#"{"Records": {}}"#,
-            "1",
-        ] {
-            assert!(
-                matches!(deliveries(payload), Err(BatchError::NoRecords(_))),
-                "{payload}"
-            );
+        for payload in ["{}", "[]", "null", r#"{"records": []}"#, r#"{"Records": null}"#, r#"{"Records": {}}"#, "1"] {
+            assert!(matches!(deliveries(payload), Err(BatchError::NoRecords(_))), "{payload}");
         }
         let stream = r#"{"Records": [{"eventSource": "aws:dynamodb", "messageId": "m"}]}"#;
         assert!(matches!(deliveries(stream), Err(BatchError::ForeignSource { .. })));

@@ -28,10 +28,10 @@ pub fn init(lookup: impl Fn(&str) -> Option<String>) {
     let chosen = levels(lookup);
     let wrong = chosen.as_ref().err().cloned();
     let subscriber = subscriber(chosen.unwrap_or_else(|_| default_levels()), io::stdout);
-    if tracing::subscriber::set_global_default(subscriber).is_ok() {
-        if let Some((variable, value)) = wrong {
-            tracing::warn!(variable, value, "not a log level; logging at INFO");
-        }
+    if tracing::subscriber::set_global_default(subscriber).is_ok()
+        && let Some((variable, value)) = wrong
+    {
+        tracing::warn!(variable, value, "not a log level; logging at INFO");
     }
 }
 
@@ -40,10 +40,7 @@ pub fn subscriber<W>(levels: Targets, writer: W) -> impl Subscriber + Send + Syn
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let lines = tracing_subscriber::fmt::layer()
-        .fmt_fields(JsonFields::new())
-        .event_format(Line)
-        .with_writer(writer);
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(Line).with_writer(writer);
     tracing_subscriber::registry().with(levels).with(lines)
 }
 
@@ -55,14 +52,8 @@ pub fn levels(lookup: impl Fn(&str) -> Option<String>) -> Result<Targets, (&'sta
     let value_of = |name| lookup(name).filter(|value| !value.trim().is_empty());
     if let Some(value) = value_of(AWS_LAMBDA_LOG_LEVEL) {
         // Lambda knows one level that tracing does not.
-        let level = if value.eq_ignore_ascii_case("fatal") {
-            Ok(LevelFilter::ERROR)
-        } else {
-            value.parse()
-        };
-        return level
-            .map(|level| Targets::new().with_default(level))
-            .map_err(|_| (AWS_LAMBDA_LOG_LEVEL, value));
+        let level = if value.eq_ignore_ascii_case("fatal") { Ok(LevelFilter::ERROR) } else { value.parse() };
+        return level.map(|level| Targets::new().with_default(level)).map_err(|_| (AWS_LAMBDA_LOG_LEVEL, value));
     }
     match value_of(RUST_LOG) {
         Some(value) => value.parse().map_err(|_| (RUST_LOG, value)),
@@ -102,9 +93,7 @@ where
         let mut line = Map::new();
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
             let extensions = span.extensions();
-            let fields = extensions
-                .get::<FormattedFields<N>>()
-                .map_or("", |fields| fields.fields.as_str());
+            let fields = extensions.get::<FormattedFields<N>>().map_or("", |fields| fields.fields.as_str());
             // Fields that are not JSON would be a defect of the formatter above; the line is worth more than they are.
             line.append(&mut serde_json::from_str(fields).unwrap_or_default());
         }
@@ -183,11 +172,7 @@ mod tests {
         let writer = memory.clone();
         tracing::subscriber::with_default(subscriber(levels, move || writer.clone()), log);
         let written = memory.0.lock().unwrap().clone();
-        String::from_utf8(written)
-            .unwrap()
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        String::from_utf8(written).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
@@ -210,10 +195,7 @@ mod tests {
         assert_eq!(line["late"], true);
         assert_eq!(line["message"], "two\nlines");
         assert_eq!(line["level"], "INFO");
-        assert!(
-            line["timestamp"].as_str().unwrap().parse::<Timestamp>().is_ok(),
-            "{line}"
-        );
+        assert!(line["timestamp"].as_str().unwrap().parse::<Timestamp>().is_ok(), "{line}");
     }
 
     #[test]
@@ -223,42 +205,24 @@ mod tests {
             let _inner = tracing::info_span!("inner", attempt = 2).entered();
             tracing::warn!(level = "nothing", "text");
         });
-        assert_eq!(
-            (&lines[0]["attempt"], &lines[0]["level"]),
-            (&Value::from(2), &Value::from("WARN"))
-        );
+        assert_eq!((&lines[0]["attempt"], &lines[0]["level"]), (&Value::from(2), &Value::from("WARN")));
     }
 
     #[test]
     fn errors_are_logged_with_their_causes() {
         let inner = io::Error::other("the disk is full");
-        let outer = crate::items::ItemError::Attribute {
-            attribute: "version",
-            item: "a/b".to_owned(),
-        };
+        let outer = crate::items::ItemError::Attribute { attribute: "version", item: "a/b".to_owned() };
         let lines = lines(default_levels(), || {
-            tracing::error!(
-                inner = &inner as &(dyn Error + 'static),
-                outer = chain(&outer),
-                "failed"
-            );
+            tracing::error!(inner = &inner as &(dyn Error + 'static), outer = chain(&outer), "failed");
         });
         assert_eq!(lines[0]["inner"], "the disk is full");
-        assert_eq!(
-            lines[0]["outer"],
-            "attribute version of item a/b is missing or of the wrong type"
-        );
+        assert_eq!(lines[0]["outer"], "attribute version of item a/b is missing or of the wrong type");
     }
 
     #[test]
     fn the_level_comes_from_the_environment() {
         let check = |variables: &[(&str, &str)], expected: usize| {
-            let lookup = |name: &str| {
-                variables
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, v)| (*v).to_owned())
-            };
+            let lookup = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
             let lines = lines(levels(lookup).unwrap(), || {
                 tracing::debug!("a");
                 tracing::info!("b");
@@ -272,9 +236,6 @@ mod tests {
         check(&[(AWS_LAMBDA_LOG_LEVEL, "FATAL")], 1);
         check(&[(AWS_LAMBDA_LOG_LEVEL, "ERROR"), (RUST_LOG, "trace")], 1);
         check(&[(RUST_LOG, "warn,aws::telemetry=debug")], 3);
-        assert_eq!(
-            levels(|_| Some("loud".to_owned())).unwrap_err(),
-            (AWS_LAMBDA_LOG_LEVEL, "loud".to_owned())
-        );
+        assert_eq!(levels(|_| Some("loud".to_owned())).unwrap_err(), (AWS_LAMBDA_LOG_LEVEL, "loud".to_owned()));
     }
 }

@@ -57,13 +57,7 @@ impl SqsVisibility {
             [] => Ok(()),
             [first, others @ ..] => {
                 let message = first.message().unwrap_or_default().to_owned();
-                Err(failed(
-                    others.len() + 1,
-                    Box::new(EntryError {
-                        code: first.code().to_owned(),
-                        message,
-                    }),
-                ))
+                Err(failed(others.len() + 1, Box::new(EntryError { code: first.code().to_owned(), message })))
             }
         }
     }

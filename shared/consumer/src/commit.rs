@@ -48,11 +48,7 @@ pub(crate) async fn commit<L: Ledger, E: Clock + Random>(
 ) -> Commits {
     let (lone, transactions): (Vec<Pack>, Vec<Pack>) = packs.into_iter().partition(|pack| pack.draft.is_lone_write());
     let first_shard = environment.bits() as u8;
-    let shared = Shared {
-        ledger,
-        environment,
-        deadline,
-    };
+    let shared = Shared { ledger, environment, deadline };
     let lanes = stream::iter(lanes(transactions).into_iter().enumerate().map(|(lane, packs)| {
         let shard = first_shard.wrapping_add(lane as u8);
         let shared = &shared;
@@ -71,12 +67,7 @@ pub(crate) async fn commit<L: Ledger, E: Clock + Random>(
     }))
     .buffer_unordered(LONE_WRITES_AT_ONCE);
     let mut all = Commits::default();
-    for part in stream::select(lanes, singles)
-        .collect::<Vec<_>>()
-        .await
-        .into_iter()
-        .flatten()
-    {
+    for part in stream::select(lanes, singles).collect::<Vec<_>>().await.into_iter().flatten() {
         all.settled.extend(part.settled);
         all.again.extend(part.again);
         all.cost += part.cost;
@@ -90,10 +81,7 @@ fn lanes(packs: Vec<Pack>) -> Vec<Vec<Pack>> {
     for pack in packs {
         let keys: BTreeSet<Key> = meeting_places(&pack).cloned().collect();
         let emptiest = (0..LANES).min_by_key(|lane| lanes[*lane].1.len()).unwrap_or(0);
-        let lane = lanes
-            .iter()
-            .position(|(taken, _)| !taken.is_disjoint(&keys))
-            .unwrap_or(emptiest);
+        let lane = lanes.iter().position(|(taken, _)| !taken.is_disjoint(&keys)).unwrap_or(emptiest);
         lanes[lane].0.extend(keys);
         lanes[lane].1.push(pack);
     }
@@ -102,11 +90,7 @@ fn lanes(packs: Vec<Pack>) -> Vec<Vec<Pack>> {
 
 /// The items that two packs can have in common: counters on one item, and checks. A spread counter has a shard a lane.
 fn meeting_places(pack: &Pack) -> impl Iterator<Item = &Key> {
-    let counters = pack
-        .draft
-        .targets()
-        .filter(|(_, spread)| usize::from(spread.shards()) < LANES)
-        .map(|(key, _)| key);
+    let counters = pack.draft.targets().filter(|(_, spread)| usize::from(spread.shards()) < LANES).map(|(key, _)| key);
     counters.chain(pack.draft.checked_rows())
 }
 
@@ -128,24 +112,15 @@ impl<L: Ledger, E: Clock + Random> Shared<'_, L, E> {
         let mut cost = Cost::default();
         match self.send(&plan, &mut cost).await {
             Ok(()) => settled(members, cost),
-            Err(CommitError::Refused {
-                refusals,
-                cost: refused,
-            }) => {
+            Err(CommitError::Refused { refusals, cost: refused }) => {
                 cost += refused;
                 refused_members(members, &refusals, &plan, cost)
             }
             Err(error @ CommitError::Busy { .. }) => {
                 let reason = with_sources(&error);
-                let settled = members
-                    .into_iter()
-                    .map(|member| (member.record, Outcome::Retry(reason.clone())))
-                    .collect();
-                Commits {
-                    settled,
-                    again: Vec::new(),
-                    cost,
-                }
+                let settled =
+                    members.into_iter().map(|member| (member.record, Outcome::Retry(reason.clone()))).collect();
+                Commits { settled, again: Vec::new(), cost }
             }
             Err(CommitError::Invalid { reason }) => invalid_members(members, &reason, cost),
         }
@@ -158,10 +133,7 @@ impl<L: Ledger, E: Clock + Random> Shared<'_, L, E> {
         let mut resends = 0;
         loop {
             let answer = self.before_deadline(self.ledger.commit(&request, attempt)).await;
-            let answer = answer.unwrap_or(Err(CommitError::Busy {
-                busy: Busy::NoAnswer,
-                source: None,
-            }));
+            let answer = answer.unwrap_or(Err(CommitError::Busy { busy: Busy::NoAnswer, source: None }));
             match answer {
                 Ok(spent) => {
                     *cost += spent;
@@ -202,25 +174,15 @@ pub(crate) async fn before<E: Clock, T>(
 }
 
 fn settled(members: Vec<Decided>, cost: Cost) -> Commits {
-    let settled = members
-        .into_iter()
-        .map(|member| (member.record, member.outcome))
-        .collect();
-    Commits {
-        settled,
-        again: Vec::new(),
-        cost,
-    }
+    let settled = members.into_iter().map(|member| (member.record, member.outcome)).collect();
+    Commits { settled, again: Vec::new(), cost }
 }
 
 /// After a refusal no decision of the transaction survives: what the refusal settles is marked, the rest is decided again.
 fn refused_members(members: Vec<Decided>, refusals: &[Refusal], plan: &Plan, cost: Cost) -> Commits {
     let refused: BTreeSet<&Refusal> = refusals.iter().collect();
     let companions = members.len();
-    let mut commits = Commits {
-        cost,
-        ..Commits::default()
-    };
+    let mut commits = Commits { cost, ..Commits::default() };
     for member in members {
         let Decided { mut record, draft, .. } = member;
         if refused.contains(&Refusal::Claimed(record.event.event_id)) || recreates(draft.as_ref(), &refused) {
@@ -270,10 +232,7 @@ fn superseded(draft: Option<&Draft>, refused: &BTreeSet<&Refusal>, plan: &Plan) 
 fn invalid_members(members: Vec<Decided>, reason: &str, cost: Cost) -> Commits {
     let companions = members.len();
     let writers = members.iter().filter(|member| member.draft.is_some()).count();
-    let mut commits = Commits {
-        cost,
-        ..Commits::default()
-    };
+    let mut commits = Commits { cost, ..Commits::default() };
     for member in members {
         let mut record = member.record;
         if writers == 1 && member.draft.is_some() {

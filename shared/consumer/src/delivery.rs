@@ -27,11 +27,7 @@ impl TryFrom<String> for MessageId {
     type Error = InvalidMessageId;
 
     fn try_from(text: String) -> Result<Self, InvalidMessageId> {
-        if text.is_empty() {
-            Err(InvalidMessageId)
-        } else {
-            Ok(Self(text))
-        }
+        if text.is_empty() { Err(InvalidMessageId) } else { Ok(Self(text)) }
     }
 }
 
@@ -122,9 +118,6 @@ pub struct BatchReport {
 impl BatchReport {
     /// Returns the messages that are not done.
     pub fn failures(&self) -> impl Iterator<Item = &MessageId> {
-        self.records
-            .iter()
-            .filter(|record| !record.outcome.acknowledges())
-            .map(|record| &record.message_id)
+        self.records.iter().filter(|record| !record.outcome.acknowledges()).map(|record| &record.message_id)
     }
 }

@@ -111,14 +111,8 @@ impl Draft {
         let mut newer = false;
         for write in writes {
             match &write {
-                Write::Create { .. }
-                | Write::Replace {
-                    guard: Guard::Unchanged(_),
-                    ..
-                } => anchored = true,
-                Write::Replace {
-                    guard: Guard::Newer(_), ..
-                } => newer = true,
+                Write::Create { .. } | Write::Replace { guard: Guard::Unchanged(_), .. } => anchored = true,
+                Write::Replace { guard: Guard::Newer(_), .. } => newer = true,
                 Write::Add { .. } => {}
             }
             draft.add_write(write)?;
@@ -144,18 +138,12 @@ impl Draft {
 
     /// Returns the keys of the rows that are written.
     pub(crate) fn written_rows(&self) -> impl Iterator<Item = &Key> {
-        self.rows
-            .iter()
-            .filter(|(_, operation)| !matches!(operation, Operation::Check(_)))
-            .map(|(key, _)| key)
+        self.rows.iter().filter(|(_, operation)| !matches!(operation, Operation::Check(_))).map(|(key, _)| key)
     }
 
     /// Returns the keys of the rows that are checked and not written.
     pub(crate) fn checked_rows(&self) -> impl Iterator<Item = &Key> {
-        self.rows
-            .iter()
-            .filter(|(_, operation)| matches!(operation, Operation::Check(_)))
-            .map(|(key, _)| key)
+        self.rows.iter().filter(|(_, operation)| matches!(operation, Operation::Check(_))).map(|(key, _)| key)
     }
 
     /// Returns the operation on a row.
@@ -178,6 +166,9 @@ impl Draft {
     /// # Errors
     /// Gives the other draft back where the two do not fit into one plan; this one is as it was.
     pub fn absorb(&mut self, other: Self) -> Result<(), Box<Self>> {
+        if self.counts_on_a_row_of(&other) || other.counts_on_a_row_of(self) {
+            return Err(Box::new(other));
+        }
         let mut merged_rows = BTreeMap::new();
         for (key, later) in &other.rows {
             match self.rows.get(key).map(|earlier| merged(earlier, later)) {
@@ -188,11 +179,7 @@ impl Draft {
                 Some(None) => return Err(Box::new(other)),
             }
         }
-        let new_additions = other
-            .additions
-            .keys()
-            .filter(|target| !self.additions.contains_key(target))
-            .count();
+        let new_additions = other.additions.keys().filter(|target| !self.additions.contains_key(target)).count();
         let new_rows = other.rows.len() - merged_rows.len();
         let items = self.items() + other.claims.len() + new_rows + new_additions;
         if items > ITEMS_MAX || self.bytes + other.bytes > BYTES_MAX {
@@ -227,18 +214,15 @@ impl Draft {
             if deltas.is_empty() {
                 continue;
             }
-            let key = if spread == Spread::NONE {
-                target
-            } else {
-                target.shard(shard % spread.shards())
-            };
+            let key = if spread == Spread::NONE { target } else { target.shard(shard % spread.shards()) };
             operations.insert(key, Operation::Add(deltas));
         }
-        Plan {
-            token,
-            claims: self.claims,
-            operations,
-        }
+        Plan { token, claims: self.claims, operations }
+    }
+
+    /// Whether a counter of this draft stands where the other one has a row: no plan has both, each item being there once.
+    fn counts_on_a_row_of(&self, other: &Self) -> bool {
+        self.additions.keys().any(|(target, spread)| spread.keys(target).iter().any(|key| other.rows.contains_key(key)))
     }
 
     fn add_write(&mut self, write: Write) -> Result<(), PlanError> {
@@ -246,14 +230,8 @@ impl Draft {
             Write::Create { key, attributes } => (key, Operation::Create(attributes)),
             Write::Replace { key, content, guard } => {
                 let conditions = match guard {
-                    Guard::Newer(source_version) => Conditions {
-                        unchanged: None,
-                        newer: Some(source_version),
-                    },
-                    Guard::Unchanged(version) => Conditions {
-                        unchanged: Some(version),
-                        newer: None,
-                    },
+                    Guard::Newer(source_version) => Conditions { unchanged: None, newer: Some(source_version) },
+                    Guard::Unchanged(version) => Conditions { unchanged: Some(version), newer: None },
                 };
                 (key, Operation::Replace { content, conditions })
             }
@@ -271,9 +249,7 @@ impl Draft {
                 Ok(())
             }
             Entry::Vacant(vacant) => Err(PlanError::Contradiction { key: vacant.into_key() }),
-            Entry::Occupied(occupied) => Err(PlanError::Contradiction {
-                key: occupied.key().clone(),
-            }),
+            Entry::Occupied(occupied) => Err(PlanError::Contradiction { key: occupied.key().clone() }),
         }
     }
 
@@ -302,9 +278,7 @@ impl Draft {
                     occupied.insert(operation);
                 }
                 None => {
-                    return Err(PlanError::Contradiction {
-                        key: occupied.key().clone(),
-                    });
+                    return Err(PlanError::Contradiction { key: occupied.key().clone() });
                 }
             },
         }
@@ -312,11 +286,7 @@ impl Draft {
     }
 
     fn add_claim(&mut self, scope: Scope) -> Result<(), PlanError> {
-        let Scope {
-            consumer,
-            event_id,
-            now,
-        } = scope;
+        let Scope { consumer, event_id, now } = scope;
         let minted_at = event_id.minted_at();
         if now.since(minted_at) > CLAIM_AGE_MAX {
             return Err(PlanError::TooOld { event_id, minted_at });
@@ -325,14 +295,7 @@ impl Draft {
             return Err(PlanError::FromTheFuture { event_id, minted_at });
         }
         self.bytes += CLAIM_BYTES;
-        self.claims.insert(
-            event_id,
-            Claim {
-                consumer,
-                event_id,
-                expires_at: now + CLAIM_TTL,
-            },
-        );
+        self.claims.insert(event_id, Claim { consumer, event_id, expires_at: now + CLAIM_TTL });
         Ok(())
     }
 
@@ -353,17 +316,12 @@ impl Draft {
 
 fn operation_bytes(key: &Key, operation: &Operation) -> usize {
     match operation {
-        Operation::Create(attributes)
-        | Operation::Replace {
-            content: Content::Row(attributes),
-            ..
-        } => item_bytes(&key.partition, &key.sort, attributes),
-        Operation::Replace {
-            content: Content::Tombstone,
-            ..
+        Operation::Create(attributes) | Operation::Replace { content: Content::Row(attributes), .. } => {
+            item_bytes(&key.partition, &key.sort, attributes)
         }
-        | Operation::Add(_)
-        | Operation::Check(_) => item_bytes(&key.partition, &key.sort, &domain::Attributes::new()),
+        Operation::Replace { content: Content::Tombstone, .. } | Operation::Add(_) | Operation::Check(_) => {
+            item_bytes(&key.partition, &key.sort, &domain::Attributes::new())
+        }
     }
 }
 
@@ -375,46 +333,22 @@ fn merged(earlier: &Operation, later: &Operation) -> Option<Operation> {
         (Operation::Check(0), Operation::Create(_)) => Some(later.clone()),
         (Operation::Check(version), Operation::Replace { content, conditions }) => {
             let holds = conditions.unchanged.is_none_or(|unchanged| unchanged == *version);
-            let conditions = Conditions {
-                unchanged: Some(*version),
-                newer: conditions.newer,
-            };
-            holds.then(|| Operation::Replace {
-                content: content.clone(),
-                conditions,
-            })
+            let conditions = Conditions { unchanged: Some(*version), newer: conditions.newer };
+            holds.then(|| Operation::Replace { content: content.clone(), conditions })
         }
         (Operation::Create(_), Operation::Check(1)) => Some(earlier.clone()),
         (Operation::Replace { conditions, .. }, Operation::Check(version)) => {
             let next = conditions.unchanged? + 1;
             (next == *version).then(|| earlier.clone())
         }
-        (
-            Operation::Create(_),
-            Operation::Replace {
-                content: Content::Row(attributes),
-                conditions,
-            },
-        ) => {
-            let expected = Conditions {
-                unchanged: Some(1),
-                newer: None,
-            };
+        (Operation::Create(_), Operation::Replace { content: Content::Row(attributes), conditions }) => {
+            let expected = Conditions { unchanged: Some(1), newer: None };
             (*conditions == expected).then(|| Operation::Create(attributes.clone()))
         }
         (
-            Operation::Replace {
-                content: earlier_content,
-                conditions: earlier_conditions,
-            },
-            Operation::Replace {
-                content: later_content,
-                conditions: later_conditions,
-            },
-        ) => merged_replace(
-            (earlier_content, *earlier_conditions),
-            (later_content, *later_conditions),
-        ),
+            Operation::Replace { content: earlier_content, conditions: earlier_conditions },
+            Operation::Replace { content: later_content, conditions: later_conditions },
+        ) => merged_replace((earlier_content, *earlier_conditions), (later_content, *later_conditions)),
         (Operation::Check(_) | Operation::Create(_), Operation::Create(_) | Operation::Replace { .. })
         | (Operation::Create(_), Operation::Check(_))
         | (Operation::Replace { .. }, Operation::Create(_))
@@ -435,17 +369,8 @@ fn merged_replace(earlier: (&Content, Conditions), later: (&Content, Conditions)
         (Some(before), Some(after)) => before < after,
         (Some(_) | None, None) | (None, Some(_)) => true,
     };
-    let fetched = earlier
-        .1
-        .unchanged
-        .or(later.1.unchanged.map(|overlaid| overlaid.saturating_sub(1)));
-    let conditions = Conditions {
-        unchanged: fetched,
-        newer: earlier.1.newer.max(later.1.newer),
-    };
+    let fetched = earlier.1.unchanged.or(later.1.unchanged.map(|overlaid| overlaid.saturating_sub(1)));
+    let conditions = Conditions { unchanged: fetched, newer: earlier.1.newer.max(later.1.newer) };
     let content = if later_wins { later.0 } else { earlier.0 };
-    follows.then(|| Operation::Replace {
-        content: content.clone(),
-        conditions,
-    })
+    follows.then(|| Operation::Replace { content: content.clone(), conditions })
 }

@@ -49,10 +49,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
         let mut pending = self.decoded(deliveries, &mut batch);
         while !pending.is_empty() {
             if self.environment.now() + DEADLINE_MARGIN >= deadline {
-                batch.settle_all(
-                    pending,
-                    &Outcome::Retry("not started before the invocation's deadline".to_owned()),
-                );
+                batch.settle_all(pending, &Outcome::Retry("not started before the invocation's deadline".to_owned()));
                 break;
             }
             let rest = pending.split_off(pending.len().min(WAVE_RECORDS_MAX));
@@ -67,15 +64,9 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
         let records = deliveries
             .iter()
             .zip(outcomes)
-            .map(|(delivery, outcome)| RecordReport {
-                message_id: delivery.message_id.clone(),
-                outcome,
-            })
+            .map(|(delivery, outcome)| RecordReport { message_id: delivery.message_id.clone(), outcome })
             .collect();
-        BatchReport {
-            records,
-            cost: batch.cost,
-        }
+        BatchReport { records, cost: batch.cost }
     }
 
     /// Decodes each record on its own. Repeats of an event share the first one's outcome.
@@ -133,13 +124,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
         batch.settle_each(wave.settled);
         let packing = pack(wave.decided);
         batch.settle_each(packing.settled.into_iter().map(|one| (one.record, one.outcome)));
-        let commits = commit(
-            &self.ledger,
-            &self.environment,
-            packing.packs,
-            deadline_of_work(deadline),
-        )
-        .await;
+        let commits = commit(&self.ledger, &self.environment, packing.packs, deadline_of_work(deadline)).await;
         batch.cost += commits.cost;
         batch.settle_each(commits.settled);
         let mut again = wave.deferred;
@@ -199,10 +184,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
                     Outcome::Rejected(_) => Duration::ZERO,
                     Outcome::Applied | Outcome::Duplicate | Outcome::Stale | Outcome::Ignored(_) => return None,
                 };
-                Some(VisibilityChange {
-                    receipt_handle,
-                    timeout,
-                })
+                Some(VisibilityChange { receipt_handle, timeout })
             })
             .collect();
         if changes.is_empty() {
@@ -210,11 +192,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
         }
         let limit = self.environment.now() + ANSWER_MARGIN;
         if let Some(Err(error)) = before(&self.environment, limit, self.visibility.change(changes)).await {
-            warn!(
-                failed = error.failed,
-                error = with_sources(&error),
-                "visibility not changed"
-            );
+            warn!(failed = error.failed, error = with_sources(&error), "visibility not changed");
         }
     }
 
@@ -236,12 +214,7 @@ struct Batch {
 
 impl Batch {
     fn new(records: usize) -> Self {
-        Self {
-            outcomes: vec![None; records],
-            events: vec![None; records],
-            repeats: Vec::new(),
-            cost: Cost::default(),
-        }
+        Self { outcomes: vec![None; records], events: vec![None; records], repeats: Vec::new(), cost: Cost::default() }
     }
 
     fn settle(&mut self, position: usize, outcome: Outcome) {
@@ -265,11 +238,7 @@ impl Batch {
         let mut outcomes: Vec<Outcome> = self
             .outcomes
             .iter()
-            .map(|outcome| {
-                outcome
-                    .clone()
-                    .unwrap_or_else(|| Outcome::Retry("without an outcome".to_owned()))
-            })
+            .map(|outcome| outcome.clone().unwrap_or_else(|| Outcome::Retry("without an outcome".to_owned())))
             .collect();
         for (position, first) in &self.repeats {
             outcomes[*position] = match &outcomes[*first] {

@@ -54,18 +54,12 @@ pub(crate) fn pack(decided: Vec<Decided>) -> Packing {
 }
 
 fn groups(decided: Vec<Decided>) -> Vec<Vec<Decided>> {
-    let written: BTreeSet<Key> = decided
-        .iter()
-        .filter_map(|one| one.draft.as_ref())
-        .flat_map(|draft| draft.written_rows().cloned())
-        .collect();
+    let written: BTreeSet<Key> =
+        decided.iter().filter_map(|one| one.draft.as_ref()).flat_map(|draft| draft.written_rows().cloned()).collect();
     let mut leader: Vec<usize> = (0..decided.len()).collect();
     let mut first_touch: BTreeMap<&Key, usize> = BTreeMap::new();
     for (index, one) in decided.iter().enumerate() {
-        let rows = one
-            .draft
-            .iter()
-            .flat_map(|draft| draft.written_rows().chain(draft.checked_rows()));
+        let rows = one.draft.iter().flat_map(|draft| draft.written_rows().chain(draft.checked_rows()));
         for key in one.record.needs.iter().chain(rows) {
             if let Some(key) = written.get(key) {
                 let earlier = *first_touch.entry(key).or_insert(index);
@@ -126,13 +120,7 @@ fn absorbs(whole: &mut Option<Draft>, part: Option<&Draft>) -> bool {
 /// A lone guarded write is cheapest on its own.
 fn may_share(one: &Pack, other: &Pack) -> bool {
     let members = one.members.len() + other.members.len();
-    let share = one
-        .members
-        .iter()
-        .chain(&other.members)
-        .map(|member| member.record.share)
-        .min()
-        .unwrap_or(1);
+    let share = one.members.iter().chain(&other.members).map(|member| member.record.share).min().unwrap_or(1);
     !one.draft.is_lone_write() && !other.draft.is_lone_write() && members <= share
 }
 
@@ -142,9 +130,6 @@ fn join(one: &mut Pack, other: Pack) -> Result<(), Pack> {
             one.members.extend(other.members);
             Ok(())
         }
-        Err(draft) => Err(Pack {
-            draft: *draft,
-            members: other.members,
-        }),
+        Err(draft) => Err(Pack { draft: *draft, members: other.members }),
     }
 }

@@ -51,8 +51,10 @@ pub struct Cost {
     pub calls: u32,
     /// Read request units consumed.
     pub read_units: f64,
-    /// Write request units consumed.
+    /// Write request units consumed by the tables themselves.
     pub write_units: f64,
+    /// Write request units consumed by their indexes.
+    pub index_write_units: f64,
 }
 
 impl AddAssign for Cost {
@@ -60,6 +62,7 @@ impl AddAssign for Cost {
         self.calls += other.calls;
         self.read_units += other.read_units;
         self.write_units += other.write_units;
+        self.index_write_units += other.index_write_units;
     }
 }
 

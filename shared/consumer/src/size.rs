@@ -13,10 +13,7 @@ pub fn item_bytes(partition: &str, sort: &str, attributes: &Attributes) -> usize
 }
 
 fn attributes_bytes(attributes: &Attributes) -> usize {
-    attributes
-        .iter()
-        .map(|(name, value)| name.len() + value_bytes(value))
-        .sum()
+    attributes.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
 }
 
 fn value_bytes(value: &Value) -> usize {

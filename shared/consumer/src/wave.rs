@@ -62,10 +62,7 @@ pub(crate) fn decide<D: Decider>(
     records: Vec<Record>,
     fetched: State,
 ) -> Wave {
-    let mut overlay = Overlay {
-        rows: fetched,
-        written: BTreeSet::new(),
-    };
+    let mut overlay = Overlay { rows: fetched, written: BTreeSet::new() };
     let mut wave = Wave::default();
     for record in records {
         let view: State = record
@@ -87,26 +84,14 @@ pub(crate) fn decide<D: Decider>(
                 continue;
             }
         };
-        let scope = Scope {
-            consumer,
-            event_id: record.event.event_id,
-            now,
-        };
+        let scope = Scope { consumer, event_id: record.event.event_id, now };
         match drafted(scope, decision, &record.superseded) {
             Ok(draft) if overlay.hides_source_version(&draft) => wave.deferred.push(record),
             Ok(draft) => {
                 overlay.lay(&draft);
-                wave.decided.push(Decided {
-                    record,
-                    draft: Some(draft),
-                    outcome: Outcome::Applied,
-                });
+                wave.decided.push(Decided { record, draft: Some(draft), outcome: Outcome::Applied });
             }
-            Err(outcome) => wave.decided.push(Decided {
-                record,
-                draft: None,
-                outcome,
-            }),
+            Err(outcome) => wave.decided.push(Decided { record, draft: None, outcome }),
         }
     }
     wave
@@ -121,11 +106,7 @@ fn drafted(scope: Scope, decision: Decision, superseded: &BTreeSet<Key>) -> Resu
         Decision::Reject(reason) => return Err(Outcome::Rejected(reason)),
     };
     writes.retain(|write| match write {
-        Write::Replace {
-            key,
-            guard: Guard::Newer(_),
-            ..
-        } => !superseded.contains(key),
+        Write::Replace { key, guard: Guard::Newer(_), .. } => !superseded.contains(key),
         Write::Replace { .. } | Write::Create { .. } | Write::Add { .. } => true,
     });
     if writes.is_empty() && !superseded.is_empty() {
@@ -168,14 +149,8 @@ impl Overlay {
         for key in draft.written_rows() {
             let attributes = match draft.row(key) {
                 Some(Operation::Create(attributes)) => Some(attributes.clone()),
-                Some(Operation::Replace {
-                    content: Content::Row(attributes),
-                    ..
-                }) => Some(attributes.clone()),
-                Some(Operation::Replace {
-                    content: Content::Tombstone,
-                    ..
-                }) => None,
+                Some(Operation::Replace { content: Content::Row(attributes), .. }) => Some(attributes.clone()),
+                Some(Operation::Replace { content: Content::Tombstone, .. }) => None,
                 Some(Operation::Add(_) | Operation::Check(_)) | None => continue,
             };
             let first = self.written.insert(key.clone());

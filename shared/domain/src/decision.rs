@@ -38,28 +38,17 @@ pub struct Key {
 impl Key {
     /// Makes the key of a source record.
     pub fn record(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self {
-            table: Table::Records,
-            partition: partition.into(),
-            sort: sort.into(),
-        }
+        Self { table: Table::Records, partition: partition.into(), sort: sort.into() }
     }
 
     /// Makes the key of a derived row.
     pub fn view(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self {
-            table: Table::Views,
-            partition: partition.into(),
-            sort: sort.into(),
-        }
+        Self { table: Table::Views, partition: partition.into(), sort: sort.into() }
     }
 
     /// Returns the key of one shard of a target that is spread over several items.
     pub fn shard(&self, shard: u8) -> Self {
-        Self {
-            partition: format!("{}#{shard}", self.partition),
-            ..self.clone()
-        }
+        Self { partition: format!("{}#{shard}", self.partition), ..self.clone() }
     }
 }
 
@@ -89,10 +78,7 @@ impl Row {
         };
         serde_json::from_value(serde_json::Value::Object(attributes.clone()))
             .map(Some)
-            .map_err(|source| RowError::Undecodable {
-                key: key.clone(),
-                source,
-            })
+            .map_err(|source| RowError::Undecodable { key: key.clone(), source })
     }
 }
 
@@ -128,9 +114,7 @@ impl State {
     /// # Errors
     /// The key is not among the decider's needs.
     pub fn row(&self, key: &Key) -> Result<&Row, RowError> {
-        self.rows
-            .get(key)
-            .ok_or_else(|| RowError::Undeclared { key: key.clone() })
+        self.rows.get(key).ok_or_else(|| RowError::Undeclared { key: key.clone() })
     }
 
     /// Puts a row in the place of the one before.
@@ -141,9 +125,7 @@ impl State {
 
 impl FromIterator<(Key, Row)> for State {
     fn from_iter<I: IntoIterator<Item = (Key, Row)>>(rows: I) -> Self {
-        Self {
-            rows: rows.into_iter().collect(),
-        }
+        Self { rows: rows.into_iter().collect() }
     }
 }
 
@@ -272,8 +254,5 @@ pub trait Decider: Send + Sync {
 pub(crate) fn attributes<T: Serialize>(row: &T, key: &Key) -> Result<Attributes, RowError> {
     serde_json::to_value(row)
         .and_then(serde_json::from_value)
-        .map_err(|source| RowError::Undecodable {
-            key: key.clone(),
-            source,
-        })
+        .map_err(|source| RowError::Undecodable { key: key.clone(), source })
 }

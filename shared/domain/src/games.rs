@@ -104,11 +104,7 @@ pub fn decide(
     let game_key = Game::key(&command.game_id);
     if let Some(game) = state.row(&game_key)?.decode::<Game>(&game_key)? {
         let same = says_the_same(command, &game);
-        return Ok(if same {
-            GameDecision::Done(Box::new(game))
-        } else {
-            GameDecision::Conflict
-        });
+        return Ok(if same { GameDecision::Done(Box::new(game)) } else { GameDecision::Conflict });
     }
     let mut sides = Vec::with_capacity(2);
     for (player_id, rating) in [&command.white, &command.black] {
@@ -118,16 +114,8 @@ pub fn decide(
         };
         let rating_key = PlayerRating::key(player_id, command.time_control);
         let row: &Row = state.row(&rating_key)?;
-        let games = row
-            .decode::<PlayerRating>(&rating_key)?
-            .map_or(0, |before| before.games)
-            + 1;
-        let result = PlayerResult {
-            player_id: player_id.clone(),
-            username: player.username,
-            rating: *rating,
-            games,
-        };
+        let games = row.decode::<PlayerRating>(&rating_key)?.map_or(0, |before| before.games) + 1;
+        let result = PlayerResult { player_id: player_id.clone(), username: player.username, rating: *rating, games };
         sides.push((result, row.version));
     }
     let [(white, white_version), (black, black_version)]: [(PlayerResult, u64); 2] = match sides.try_into() {
@@ -159,11 +147,7 @@ pub fn decide(
             black,
         }),
     };
-    Ok(GameDecision::Write {
-        game: Box::new(game),
-        event: Box::new(event),
-        ratings,
-    })
+    Ok(GameDecision::Write { game: Box::new(game), event: Box::new(event), ratings })
 }
 
 fn says_the_same(command: &EndGame, game: &Game) -> bool {
@@ -176,18 +160,9 @@ fn says_the_same(command: &EndGame, game: &Game) -> bool {
 }
 
 fn game_player(side: &PlayerResult) -> GamePlayer {
-    GamePlayer {
-        player_id: side.player_id.clone(),
-        rating: side.rating,
-        games: side.games,
-    }
+    GamePlayer { player_id: side.player_id.clone(), rating: side.rating, games: side.games }
 }
 
 fn player_rating(side: &PlayerResult, time_control: TimeControl) -> PlayerRating {
-    PlayerRating {
-        player_id: side.player_id.clone(),
-        time_control,
-        rating: side.rating,
-        games: side.games,
-    }
+    PlayerRating { player_id: side.player_id.clone(), time_control, rating: side.rating, games: side.games }
 }

@@ -38,10 +38,7 @@ impl Decider for Statistics {
 
     fn decide(&self, event: &Event, _state: &State) -> Result<Decision, RowError> {
         let Payload::GameEnded(game) = &event.payload;
-        Ok(Decision::Apply {
-            writes: writes(game, event.occurred_at.day()),
-            checks: Vec::new(),
-        })
+        Ok(Decision::Apply { writes: writes(game, event.occurred_at.day()), checks: Vec::new() })
     }
 }
 
@@ -55,15 +52,8 @@ fn writes(game: &GameEnded, day: Day) -> Vec<Write> {
         .into_iter()
         .flat_map(|(side, counter)| {
             let player_id = &side.player_id;
-            [
-                total_key(player_id, game.time_control),
-                day_key(player_id, game.time_control, day),
-            ]
-            .map(|key| Write::Add {
-                key,
-                deltas: Deltas::from([(counter.to_owned(), 1)]),
-                spread: Spread::NONE,
-            })
+            [total_key(player_id, game.time_control), day_key(player_id, game.time_control, day)]
+                .map(|key| Write::Add { key, deltas: Deltas::from([(counter.to_owned(), 1)]), spread: Spread::NONE })
         })
         .collect()
 }

@@ -189,18 +189,13 @@ struct Wire<'a, P> {
 
 impl Wire<'_, Box<RawValue>> {
     fn into_event(self) -> Result<Event, DecodeError> {
-        let event_type: EventType =
-            self.event_type
-                .parse()
-                .map_err(|unknown: crate::UnknownEventType| DecodeError::UnknownEventType {
-                    event_type: unknown.text,
-                })?;
+        let event_type: EventType = self
+            .event_type
+            .parse()
+            .map_err(|unknown: crate::UnknownEventType| DecodeError::UnknownEventType { event_type: unknown.text })?;
         if self.aggregate_type != event_type.aggregate_type() {
             let aggregate_type = self.aggregate_type.into_owned();
-            return Err(DecodeError::WrongAggregateType {
-                event_type,
-                aggregate_type,
-            });
+            return Err(DecodeError::WrongAggregateType { event_type, aggregate_type });
         }
         if self.version == 0 {
             return Err(DecodeError::VersionZero { field: "version" });
@@ -219,24 +214,15 @@ impl Wire<'_, Box<RawValue>> {
 /// Reads a payload of any schema version up to the newest known. Older versions are upcast here.
 fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result<Payload, DecodeError> {
     if schema_version > event_type.schema_version() {
-        return Err(DecodeError::NewerSchema {
-            event_type,
-            schema_version,
-        });
+        return Err(DecodeError::NewerSchema { event_type, schema_version });
     }
     if schema_version == 0 {
-        return Err(DecodeError::VersionZero {
-            field: "schema_version",
-        });
+        return Err(DecodeError::VersionZero { field: "schema_version" });
     }
     let decoded = match event_type {
         EventType::GameEnded => serde_json::from_str(raw.get()).map(Payload::GameEnded),
     };
-    decoded.map_err(|source| DecodeError::Payload {
-        event_type,
-        schema_version,
-        source,
-    })
+    decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }
 
 /// Writes every character beyond ASCII as `\uXXXX`.

@@ -52,13 +52,7 @@ pub enum TimeControl {
 
 impl TimeControl {
     /// All time controls.
-    pub const ALL: [Self; 5] = [
-        Self::Bullet,
-        Self::Blitz,
-        Self::Rapid,
-        Self::Classical,
-        Self::Correspondence,
-    ];
+    pub const ALL: [Self; 5] = [Self::Bullet, Self::Blitz, Self::Rapid, Self::Classical, Self::Correspondence];
 
     /// Returns the time control as the wire and the tables write it.
     pub const fn as_str(self) -> &'static str {
@@ -86,9 +80,7 @@ impl FromStr for TimeControl {
         Self::ALL
             .into_iter()
             .find(|time_control| time_control.as_str() == text)
-            .ok_or_else(|| UnknownTimeControl {
-                text: text.chars().take(64).collect(),
-            })
+            .ok_or_else(|| UnknownTimeControl { text: text.chars().take(64).collect() })
     }
 }
 

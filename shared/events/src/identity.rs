@@ -246,12 +246,7 @@ mod tests {
     #[test]
     fn an_event_id_of_another_version_is_refused() {
         let version_4 = "936da01f-9abd-4d9d-80c7-02af85c822a8";
-        assert_eq!(
-            version_4.parse::<EventId>(),
-            Err(InvalidId::EventId {
-                text: version_4.to_owned()
-            })
-        );
+        assert_eq!(version_4.parse::<EventId>(), Err(InvalidId::EventId { text: version_4.to_owned() }));
     }
 
     #[test]

@@ -66,13 +66,9 @@ impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        let invalid = || InvalidTimestamp {
-            text: text.chars().take(64).collect(),
-        };
+        let invalid = || InvalidTimestamp { text: text.chars().take(64).collect() };
         let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| invalid())?;
-        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
-            .map(Self)
-            .map_err(|_| invalid())
+        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000)).map(Self).map_err(|_| invalid())
     }
 }
 
@@ -115,9 +111,7 @@ impl FromStr for Day {
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
         match format!("{text}T00:00:00Z").parse::<Timestamp>() {
             Ok(moment) if text.len() == 10 => Ok(moment.day()),
-            Ok(_) | Err(_) => Err(InvalidTimestamp {
-                text: text.chars().take(64).collect(),
-            }),
+            Ok(_) | Err(_) => Err(InvalidTimestamp { text: text.chars().take(64).collect() }),
         }
     }
 }

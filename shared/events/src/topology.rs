@@ -23,10 +23,7 @@ impl EventType {
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
         match self {
-            Self::GameEnded => Consumers {
-                first: Consumer::GameEnded,
-                others: &[Consumer::GameEndedStatistics],
-            },
+            Self::GameEnded => Consumers { first: Consumer::GameEnded, others: &[Consumer::GameEndedStatistics] },
         }
     }
 
@@ -67,9 +64,7 @@ impl FromStr for EventType {
         Self::ALL
             .into_iter()
             .find(|event_type| event_type.as_str() == text)
-            .ok_or_else(|| UnknownEventType {
-                text: text.chars().take(64).collect(),
-            })
+            .ok_or_else(|| UnknownEventType { text: text.chars().take(64).collect() })
     }
 }
 
@@ -128,11 +123,7 @@ mod tests {
     #[test]
     fn every_consumer_gets_some_event() {
         for consumer in Consumer::ALL {
-            assert!(
-                EventType::ALL
-                    .into_iter()
-                    .any(|event_type| event_type.consumers().iter().any(|c| c == consumer))
-            );
+            assert!(EventType::ALL.into_iter().any(|event_type| event_type.consumers().iter().any(|c| c == consumer)));
         }
     }
 

@@ -70,13 +70,9 @@ pub mod names {
 /// # Errors
 /// [`Error::InvalidAttributeValue`] if it is no integer of the range.
 pub(crate) fn number(attribute: &str, value: &str, range: &RangeInclusive<u64>) -> Result<u64, Error> {
-    value
-        .parse()
-        .ok()
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| Error::InvalidAttributeValue {
-            attribute: attribute.to_owned(),
-            value: value.to_owned(),
-            reason: format!("It must be an integer from {} to {}", range.start(), range.end()),
-        })
+    value.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| Error::InvalidAttributeValue {
+        attribute: attribute.to_owned(),
+        value: value.to_owned(),
+        reason: format!("It must be an integer from {} to {}", range.start(), range.end()),
+    })
 }

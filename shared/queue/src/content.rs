@@ -30,10 +30,7 @@ pub(crate) fn check(request: &SendRequest, bytes_max: usize) -> Result<(), Error
     check_characters(&request.body, || "the message body".to_owned())?;
     let bytes = request.bytes();
     if bytes > bytes_max {
-        return Err(Error::MessageTooLong {
-            bytes,
-            limit_bytes: bytes_max,
-        });
+        return Err(Error::MessageTooLong { bytes, limit_bytes: bytes_max });
     }
     Ok(())
 }
@@ -65,10 +62,7 @@ fn check_group(group_id: Option<&str>) -> Result<(), Error> {
     Err(Error::InvalidParameter {
         parameter: "MessageGroupId",
         value: group_id.to_owned(),
-        reason: format!(
-            "MessageGroupId has 1 to {} alphanumeric and punctuation characters",
-            length.end()
-        ),
+        reason: format!("MessageGroupId has 1 to {} alphanumeric and punctuation characters", length.end()),
     })
 }
 
@@ -81,10 +75,8 @@ fn check_attributes(request: &SendRequest) -> Result<(), Error> {
         });
     }
     for (name, attribute) in &request.attributes {
-        let refuse = |reason: &str| Error::InvalidMessageAttribute {
-            attribute: name.clone(),
-            reason: reason.to_owned(),
-        };
+        let refuse =
+            |reason: &str| Error::InvalidMessageAttribute { attribute: name.clone(), reason: reason.to_owned() };
         check_attribute_name(name).map_err(refuse)?;
         check_attribute_value(attribute).map_err(refuse)?;
         if let AttributeValue::Text(text) = &attribute.value {
@@ -114,10 +106,7 @@ fn check_attribute_value(attribute: &MessageAttribute) -> Result<(), &'static st
     if attribute.data_type.len() > limits::MESSAGE_ATTRIBUTE_NAME_CHARACTERS_MAX {
         return Err("Its type must have 1 to 256 characters");
     }
-    let kind = attribute
-        .data_type
-        .split_once('.')
-        .map_or(attribute.data_type.as_str(), |(kind, _label)| kind);
+    let kind = attribute.data_type.split_once('.').map_or(attribute.data_type.as_str(), |(kind, _label)| kind);
     let expected_bytes = value_bytes(&attribute.value);
     match (kind, &attribute.value) {
         ("String" | "Number" | "Binary", _) if expected_bytes == 0 => Err("Its value must not be empty"),
@@ -139,11 +128,7 @@ fn check_characters(text: &str, field: impl Fn() -> String) -> Result<(), Error>
         (character < ' ' && !matches!(character, '\t' | '\n' | '\r')) || matches!(character, '\u{FFFE}' | '\u{FFFF}')
     };
     match text.char_indices().find(|(_, character)| refused(*character)) {
-        Some((at, character)) => Err(Error::InvalidCharacter {
-            field: field(),
-            character: character.into(),
-            at,
-        }),
+        Some((at, character)) => Err(Error::InvalidCharacter { field: field(), character: character.into(), at }),
         None => Ok(()),
     }
 }
@@ -155,13 +140,7 @@ mod tests {
 
     fn attribute(name: &str, data_type: &str, value: AttributeValue) -> SendRequest {
         let mut request = SendRequest::from_body("x");
-        request.attributes.insert(
-            name.to_owned(),
-            MessageAttribute {
-                data_type: data_type.to_owned(),
-                value,
-            },
-        );
+        request.attributes.insert(name.to_owned(), MessageAttribute { data_type: data_type.to_owned(), value });
         request
     }
 
@@ -170,9 +149,7 @@ mod tests {
     }
 
     fn code(request: &SendRequest) -> Option<ErrorCode> {
-        check(request, limits::MESSAGE_BYTES_MAX)
-            .err()
-            .map(|error| error.code())
+        check(request, limits::MESSAGE_BYTES_MAX).err().map(|error| error.code())
     }
 
     #[test]
@@ -181,19 +158,11 @@ mod tests {
             assert_eq!(code(&SendRequest::from_body(body)), None, "{body:?}");
         }
         for body in ["a\0", "\u{8}", "\u{b}", "\u{1f}", "\u{FFFE}", "\u{FFFF}"] {
-            assert_eq!(
-                code(&SendRequest::from_body(body)),
-                Some(ErrorCode::InvalidMessageContents),
-                "{body:?}"
-            );
+            assert_eq!(code(&SendRequest::from_body(body)), Some(ErrorCode::InvalidMessageContents), "{body:?}");
         }
         assert_eq!(
             check(&SendRequest::from_body("é\u{1}"), 9),
-            Err(Error::InvalidCharacter {
-                field: "the message body".into(),
-                character: 1,
-                at: 2
-            })
+            Err(Error::InvalidCharacter { field: "the message body".into(), character: 1, at: 2 })
         );
     }
 
@@ -208,13 +177,7 @@ mod tests {
         assert_eq!(request.bytes(), 1 + 4 + 6 + 5);
         request.trace_header = Some("Root=1-5-a".into());
         assert_eq!((request.bytes(), check(&request, 16)), (16, Ok(())));
-        assert_eq!(
-            check(&request, 15),
-            Err(Error::MessageTooLong {
-                bytes: 16,
-                limit_bytes: 15
-            })
-        );
+        assert_eq!(check(&request, 15), Err(Error::MessageTooLong { bytes: 16, limit_bytes: 15 }));
     }
 
     #[test]
@@ -226,11 +189,7 @@ mod tests {
             ("n", "Number.int", text("12345678901234567890123456789012345678")),
             (&"n".repeat(256), "Binary.gif", AttributeValue::Binary(vec![0])),
         ] {
-            assert_eq!(
-                check(&attribute(name, data_type, value), 2_000),
-                Ok(()),
-                "{name} {data_type}"
-            );
+            assert_eq!(check(&attribute(name, data_type, value), 2_000), Ok(()), "{name} {data_type}");
         }
     }
 
@@ -268,10 +227,7 @@ mod tests {
 
     #[test]
     fn an_attributes_text_has_the_characters_of_a_body() {
-        assert_eq!(
-            code(&attribute("a", "String", text("\0"))),
-            Some(ErrorCode::InvalidMessageContents)
-        );
+        assert_eq!(code(&attribute("a", "String", text("\0"))), Some(ErrorCode::InvalidMessageContents));
     }
 
     #[test]
@@ -279,10 +235,7 @@ mod tests {
         let mut request = SendRequest::from_body("x");
         for number in 0..11 {
             assert_eq!(code(&request), None, "{number}");
-            let attribute = MessageAttribute {
-                data_type: "String".into(),
-                value: text("x"),
-            };
+            let attribute = MessageAttribute { data_type: "String".into(), value: text("x") };
             request.attributes.insert(format!("a{number}"), attribute);
         }
         assert_eq!(code(&request), Some(ErrorCode::InvalidParameterValue));
@@ -290,20 +243,15 @@ mod tests {
 
     #[test]
     fn a_delay_is_15_minutes_at_most() {
-        let delayed = |seconds| SendRequest {
-            delay: Some(Duration::from_secs(seconds)),
-            ..SendRequest::from_body("x")
-        };
+        let delayed =
+            |seconds| SendRequest { delay: Some(Duration::from_secs(seconds)), ..SendRequest::from_body("x") };
         assert_eq!(code(&delayed(900)), None);
         assert_eq!(code(&delayed(901)), Some(ErrorCode::InvalidParameterValue));
     }
 
     #[test]
     fn a_group_id_has_128_printable_characters_at_most() {
-        let grouped = |id: &str| SendRequest {
-            group_id: Some(id.to_owned()),
-            ..SendRequest::from_body("x")
-        };
+        let grouped = |id: &str| SendRequest { group_id: Some(id.to_owned()), ..SendRequest::from_body("x") };
         assert_eq!(code(&grouped(&"~".repeat(128))), None);
         for id in ["", "a b", "é", &"a".repeat(129)] {
             assert_eq!(code(&grouped(id)), Some(ErrorCode::InvalidParameterValue), "{id:?}");

@@ -63,11 +63,7 @@ fn part(digest: &mut Md5, bytes: &[u8]) {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 #[cfg(test)]
@@ -75,10 +71,7 @@ mod tests {
     use super::*;
 
     fn text(data_type: &str, value: &str) -> MessageAttribute {
-        MessageAttribute {
-            data_type: data_type.into(),
-            value: AttributeValue::Text(value.into()),
-        }
+        MessageAttribute { data_type: data_type.into(), value: AttributeValue::Text(value.into()) }
     }
 
     #[test]
@@ -93,10 +86,7 @@ mod tests {
             ("b".to_owned(), text("Number", "1")),
             (
                 "a".to_owned(),
-                MessageAttribute {
-                    data_type: "Binary".into(),
-                    value: AttributeValue::Binary(vec![0, 255]),
-                },
+                MessageAttribute { data_type: "Binary".into(), value: AttributeValue::Binary(vec![0, 255]) },
             ),
         ];
         let digest = attributes_md5(attributes.iter().map(|(name, attribute)| (name, attribute)));

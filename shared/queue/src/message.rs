@@ -66,10 +66,7 @@ pub struct SendRequest {
 impl SendRequest {
     /// Builds a message that is a body alone.
     pub fn from_body(body: impl Into<String>) -> Self {
-        Self {
-            body: body.into(),
-            ..Self::default()
-        }
+        Self { body: body.into(), ..Self::default() }
     }
 }
 

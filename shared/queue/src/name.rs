@@ -65,35 +65,19 @@ mod tests {
             assert_eq!(QueueName::parse(name).unwrap().as_str(), name);
         }
         for name in ["", "a b", "a.b", "é", &"x".repeat(81)] {
-            assert!(
-                matches!(QueueName::parse(name), Err(Error::InvalidQueueName { .. })),
-                "{name:?}"
-            );
+            assert!(matches!(QueueName::parse(name), Err(Error::InvalidQueueName { .. })), "{name:?}");
         }
     }
 
     #[test]
     fn a_fifo_name_is_refused_by_its_own_error() {
-        assert!(matches!(
-            QueueName::parse("orders.fifo"),
-            Err(Error::FifoNotSupported { .. })
-        ));
+        assert!(matches!(QueueName::parse("orders.fifo"), Err(Error::FifoNotSupported { .. })));
     }
 
     #[test]
     fn an_arn_of_any_account_names_its_queue() {
-        assert_eq!(
-            queue_of_arn("arn:aws-cn:sqs:eu-west-1:123456789012:dead")
-                .unwrap()
-                .as_str(),
-            "dead"
-        );
-        for arn in [
-            "dead",
-            "arn:aws:sns:us-east-1:000000000000:dead",
-            "arn:aws:sqs:us-east-1:dead",
-            "",
-        ] {
+        assert_eq!(queue_of_arn("arn:aws-cn:sqs:eu-west-1:123456789012:dead").unwrap().as_str(), "dead");
+        for arn in ["dead", "arn:aws:sns:us-east-1:000000000000:dead", "arn:aws:sqs:us-east-1:dead", ""] {
             assert_eq!(queue_of_arn(arn), None, "{arn:?}");
         }
     }

@@ -76,12 +76,7 @@ impl Queues {
     /// Builds an empty set.
     pub fn new(configuration: Configuration) -> Self {
         let random = fastrand::Rng::with_seed(configuration.seed);
-        Self {
-            configuration,
-            random,
-            now: Timestamp::default(),
-            queues: BTreeMap::new(),
-        }
+        Self { configuration, random, now: Timestamp::default(), queues: BTreeMap::new() }
     }
 
     /// Creates a queue, or does nothing if it exists with the same values of the given attributes.
@@ -96,9 +91,7 @@ impl Queues {
         now: Timestamp,
     ) -> Result<Creation, Error> {
         if attributes.get(names::FIFO_QUEUE).is_some_and(|value| value == "true") {
-            return Err(Error::FifoNotSupported {
-                queue: name.to_string(),
-            });
+            return Err(Error::FifoNotSupported { queue: name.to_string() });
         }
         let now = self.at(now);
         if let Some(existing) = self.queues.get(name) {
@@ -149,19 +142,9 @@ impl Queues {
     /// [`Error::QueueDoesNotExist`].
     pub fn dead_letter_sources(&self, name: &QueueName) -> Result<Vec<QueueName>, Error> {
         self.get(name)?;
-        let sends_here = |queue: &Queue| {
-            queue
-                .settings
-                .redrive
-                .as_ref()
-                .is_some_and(|policy| policy.dead_letter_queue == *name)
-        };
-        Ok(self
-            .queues
-            .iter()
-            .filter(|(_, queue)| sends_here(queue))
-            .map(|(source, _)| source.clone())
-            .collect())
+        let sends_here =
+            |queue: &Queue| queue.settings.redrive.as_ref().is_some_and(|policy| policy.dead_letter_queue == *name);
+        Ok(self.queues.iter().filter(|(_, queue)| sends_here(queue)).map(|(source, _)| source.clone()).collect())
     }
 
     /// Returns a queue's settings.
@@ -183,14 +166,8 @@ impl Queues {
         let mut attributes = queue.settings.to_attributes();
         for (attribute, value) in [
             (names::APPROXIMATE_NUMBER_OF_MESSAGES, counts.visible.to_string()),
-            (
-                names::APPROXIMATE_NUMBER_OF_MESSAGES_NOT_VISIBLE,
-                counts.in_flight.to_string(),
-            ),
-            (
-                names::APPROXIMATE_NUMBER_OF_MESSAGES_DELAYED,
-                counts.delayed.to_string(),
-            ),
+            (names::APPROXIMATE_NUMBER_OF_MESSAGES_NOT_VISIBLE, counts.in_flight.to_string()),
+            (names::APPROXIMATE_NUMBER_OF_MESSAGES_DELAYED, counts.delayed.to_string()),
             (names::CREATED_TIMESTAMP, queue.created_at.as_secs().to_string()),
             (names::LAST_MODIFIED_TIMESTAMP, queue.modified_at.as_secs().to_string()),
             (names::QUEUE_ARN, arn),
@@ -214,10 +191,7 @@ impl Queues {
         let before = &self.get(name)?.settings;
         let settings = before.with(attributes)?;
         // A policy that stays as it is need not be allowed again.
-        self.check_redrive(
-            name,
-            settings.redrive.as_ref().filter(|_| settings.redrive != before.redrive),
-        )?;
+        self.check_redrive(name, settings.redrive.as_ref().filter(|_| settings.redrive != before.redrive))?;
         let (queue, now) = self.advanced(name, now)?;
         queue.settings = settings;
         queue.modified_at = now;
@@ -296,21 +270,13 @@ impl Queues {
             value: policy.to_json(),
             reason: reason.to_owned(),
         };
-        let target = self
-            .queues
-            .get(&policy.dead_letter_queue)
-            .ok_or_else(|| refuse("Dead letter target does not exist"))?;
-        let allowed = target
-            .settings
-            .redrive_allow
-            .as_ref()
-            .is_none_or(|allow| allow.allows(name));
+        let target =
+            self.queues.get(&policy.dead_letter_queue).ok_or_else(|| refuse("Dead letter target does not exist"))?;
+        let allowed = target.settings.redrive_allow.as_ref().is_none_or(|allow| allow.allows(name));
         if allowed {
             Ok(())
         } else {
-            Err(refuse(
-                "The dead letter target's RedriveAllowPolicy does not allow this queue",
-            ))
+            Err(refuse("The dead letter target's RedriveAllowPolicy does not allow this queue"))
         }
     }
 
@@ -341,18 +307,11 @@ fn same_attributes(name: &QueueName, existing: &Settings, given: &BTreeMap<Strin
         return Ok(());
     }
     let (before, after) = (existing.to_attributes(), settings.to_attributes());
-    let differs = given
-        .keys()
-        .find(|attribute| before.get(*attribute) != after.get(*attribute));
+    let differs = given.keys().find(|attribute| before.get(*attribute) != after.get(*attribute));
     let attribute = differs.cloned().unwrap_or_default();
-    Err(Error::QueueNameExists {
-        queue: name.to_string(),
-        attribute,
-    })
+    Err(Error::QueueNameExists { queue: name.to_string(), attribute })
 }
 
 fn unknown(name: &QueueName) -> Error {
-    Error::QueueDoesNotExist {
-        queue: name.to_string(),
-    }
+    Error::QueueDoesNotExist { queue: name.to_string() }
 }

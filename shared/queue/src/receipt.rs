@@ -46,10 +46,7 @@ pub(crate) struct Receipt {
 
 impl Receipt {
     pub(crate) fn handle(self) -> ReceiptHandle {
-        ReceiptHandle(format!(
-            "{:016x}{:016x}{:016x}",
-            self.queue_mark, self.key, self.receive
-        ))
+        ReceiptHandle(format!("{:016x}{:016x}{:016x}", self.queue_mark, self.key, self.receive))
     }
 
     /// Reads a handle; `None` if no queue can have given it out.
@@ -60,11 +57,7 @@ impl Receipt {
             return None;
         }
         let part = |index: usize| u64::from_str_radix(&text[index * PART_DIGITS..(index + 1) * PART_DIGITS], 16).ok();
-        Some(Self {
-            queue_mark: part(0)?,
-            key: part(1)?,
-            receive: part(2)?,
-        })
+        Some(Self { queue_mark: part(0)?, key: part(1)?, receive: part(2)? })
     }
 }
 
@@ -74,30 +67,14 @@ mod tests {
 
     #[test]
     fn a_handle_is_read_back() {
-        let receipt = Receipt {
-            queue_mark: u64::MAX,
-            key: 0,
-            receive: 0xabc,
-        };
+        let receipt = Receipt { queue_mark: u64::MAX, key: 0, receive: 0xabc };
         assert_eq!(Receipt::read(&receipt.handle()), Some(receipt));
     }
 
     #[test]
     fn anything_else_is_not_a_handle() {
-        let good = Receipt {
-            queue_mark: 1,
-            key: 2,
-            receive: 3,
-        }
-        .handle();
-        for text in [
-            "",
-            "x",
-            &good.as_str()[1..],
-            &format!("{good}0"),
-            &"G".repeat(48),
-            &"+1".repeat(24),
-        ] {
+        let good = Receipt { queue_mark: 1, key: 2, receive: 3 }.handle();
+        for text in ["", "x", &good.as_str()[1..], &format!("{good}0"), &"G".repeat(48), &"+1".repeat(24)] {
             assert_eq!(Receipt::read(&ReceiptHandle::from(text)), None, "{text:?}");
         }
         assert_eq!(Receipt::read(&ReceiptHandle::from("é".repeat(24))), None);

@@ -31,10 +31,7 @@ impl RedrivePolicy {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |reason: String| refused(REDRIVE_POLICY, text, reason);
         let object = object(text, &[TARGET, COUNT]).map_err(refuse)?;
-        let arn = object
-            .get(TARGET)
-            .and_then(Value::as_str)
-            .ok_or_else(|| refuse(format!("{TARGET} is missing")))?;
+        let arn = object.get(TARGET).and_then(Value::as_str).ok_or_else(|| refuse(format!("{TARGET} is missing")))?;
         let queue = queue_of_arn(arn).ok_or_else(|| refuse(format!("{TARGET} is not the ARN of a standard queue")))?;
         let count = object.get(COUNT).ok_or_else(|| refuse(format!("{COUNT} is missing")))?;
         // Templates and command lines write the number in either form, and SQS takes both.
@@ -43,17 +40,8 @@ impl RedrivePolicy {
             .or_else(|| count.as_str().and_then(|digits| digits.parse().ok()))
             .filter(|number| MAX_RECEIVE_COUNT.contains(number))
             .and_then(|number| u32::try_from(number).ok())
-            .ok_or_else(|| {
-                refuse(format!(
-                    "{COUNT} must be an integer from 1 to {}",
-                    MAX_RECEIVE_COUNT.end()
-                ))
-            })?;
-        Ok(Self {
-            dead_letter_target_arn: arn.to_owned(),
-            dead_letter_queue: queue,
-            max_receive_count,
-        })
+            .ok_or_else(|| refuse(format!("{COUNT} must be an integer from 1 to {}", MAX_RECEIVE_COUNT.end())))?;
+        Ok(Self { dead_letter_target_arn: arn.to_owned(), dead_letter_queue: queue, max_receive_count })
     }
 
     /// Returns the policy as JSON.
@@ -87,9 +75,7 @@ impl RedriveAllowPolicy {
             (Some("denyAll"), None) => Ok(Self::DenyAll),
             (Some("byQueue"), Some(sources)) => {
                 let arns = arns(sources).ok_or_else(|| {
-                    refuse(format!(
-                        "{SOURCES} must be a list of 1 to {REDRIVE_SOURCES_MAX} ARNs of standard queues"
-                    ))
+                    refuse(format!("{SOURCES} must be a list of 1 to {REDRIVE_SOURCES_MAX} ARNs of standard queues"))
                 })?;
                 Ok(Self::ByQueue(arns))
             }
@@ -124,13 +110,7 @@ fn arns(sources: &Value) -> Option<Vec<String>> {
     if list.is_empty() || list.len() > REDRIVE_SOURCES_MAX {
         return None;
     }
-    list.iter()
-        .map(|arn| {
-            arn.as_str()
-                .filter(|arn| queue_of_arn(arn).is_some())
-                .map(str::to_owned)
-        })
-        .collect()
+    list.iter().map(|arn| arn.as_str().filter(|arn| queue_of_arn(arn).is_some()).map(str::to_owned)).collect()
 }
 
 fn object(text: &str, keys: &[&str]) -> Result<Map<String, Value>, String> {
@@ -143,11 +123,7 @@ fn object(text: &str, keys: &[&str]) -> Result<Map<String, Value>, String> {
 }
 
 fn refused(attribute: &str, value: &str, reason: String) -> Error {
-    Error::InvalidAttributeValue {
-        attribute: attribute.to_owned(),
-        value: value.to_owned(),
-        reason,
-    }
+    Error::InvalidAttributeValue { attribute: attribute.to_owned(), value: value.to_owned(), reason }
 }
 
 #[cfg(test)]
@@ -160,10 +136,7 @@ mod tests {
     fn a_redrive_policy_is_read_with_its_count_as_number_or_text() {
         for count in ["20", "\"20\""] {
             let policy = RedrivePolicy::parse(&format!(r#"{{"{TARGET}":"{ARN}","{COUNT}":{count}}}"#)).unwrap();
-            assert_eq!(
-                (policy.dead_letter_queue.as_str(), policy.max_receive_count),
-                ("dead", 20)
-            );
+            assert_eq!((policy.dead_letter_queue.as_str(), policy.max_receive_count), ("dead", 20));
             assert_eq!(RedrivePolicy::parse(&policy.to_json()), Ok(policy));
         }
     }
@@ -172,10 +145,7 @@ mod tests {
     fn a_wrong_redrive_policy_is_refused_with_the_reason() {
         let check = |text: &str, expected: &str| {
             let message = RedrivePolicy::parse(text).unwrap_err().to_string();
-            assert!(
-                message.contains(REDRIVE_POLICY) && message.contains(expected),
-                "{message}"
-            );
+            assert!(message.contains(REDRIVE_POLICY) && message.contains(expected), "{message}");
         };
         check("", "not a JSON object");
         check("[]", "not a JSON object");
@@ -183,15 +153,9 @@ mod tests {
         check(r#"{"deadLetterTargetArn":"dead","maxReceiveCount":1}"#, "not the ARN");
         check(&format!(r#"{{"{TARGET}":"{ARN}"}}"#), "maxReceiveCount is missing");
         for count in ["0", "1001", "-1", "1.5", "\"x\"", "null"] {
-            check(
-                &format!(r#"{{"{TARGET}":"{ARN}","{COUNT}":{count}}}"#),
-                "integer from 1 to 1000",
-            );
+            check(&format!(r#"{{"{TARGET}":"{ARN}","{COUNT}":{count}}}"#), "integer from 1 to 1000");
         }
-        check(
-            &format!(r#"{{"{TARGET}":"{ARN}","{COUNT}":1,"max":2}}"#),
-            "max is not one of its keys",
-        );
+        check(&format!(r#"{{"{TARGET}":"{ARN}","{COUNT}":1,"max":2}}"#), "max is not one of its keys");
     }
 
     #[test]
@@ -203,14 +167,8 @@ mod tests {
         };
         check(r#"{"redrivePermission":"allowAll"}"#, true);
         check(r#"{"redrivePermission":"denyAll"}"#, false);
-        check(
-            &format!(r#"{{"redrivePermission":"byQueue","sourceQueueArns":["{ARN}"]}}"#),
-            true,
-        );
-        check(
-            &format!(r#"{{"redrivePermission":"byQueue","sourceQueueArns":["{ARN}s"]}}"#),
-            false,
-        );
+        check(&format!(r#"{{"redrivePermission":"byQueue","sourceQueueArns":["{ARN}"]}}"#), true);
+        check(&format!(r#"{{"redrivePermission":"byQueue","sourceQueueArns":["{ARN}s"]}}"#), false);
     }
 
     #[test]

@@ -65,10 +65,7 @@ impl Settings {
         put(names::VISIBILITY_TIMEOUT, self.visibility_timeout.as_secs().to_string());
         put(names::MESSAGE_RETENTION_PERIOD, self.retention.as_secs().to_string());
         put(names::DELAY_SECONDS, self.delay.as_secs().to_string());
-        put(
-            names::RECEIVE_MESSAGE_WAIT_TIME_SECONDS,
-            self.receive_wait.as_secs().to_string(),
-        );
+        put(names::RECEIVE_MESSAGE_WAIT_TIME_SECONDS, self.receive_wait.as_secs().to_string());
         put(names::MAXIMUM_MESSAGE_SIZE, self.message_bytes_max.to_string());
         if let Some(policy) = &self.redrive {
             put(names::REDRIVE_POLICY, policy.to_json());
@@ -94,9 +91,7 @@ impl Settings {
             | names::KMS_DATA_KEY_REUSE_PERIOD_SECONDS
             | names::SQS_MANAGED_SSE_ENABLED => self.keep(attribute, value),
             _ => {
-                return Err(Error::InvalidAttributeName {
-                    attribute: attribute.to_owned(),
-                });
+                return Err(Error::InvalidAttributeName { attribute: attribute.to_owned() });
             }
         }
         Ok(())
@@ -118,11 +113,7 @@ fn message_bytes(attribute: &str, value: &str) -> Result<usize, Error> {
 }
 
 fn unless_empty<T>(value: &str, parse: fn(&str) -> Result<T, Error>) -> Result<Option<T>, Error> {
-    if value.is_empty() {
-        Ok(None)
-    } else {
-        parse(value).map(Some)
-    }
+    if value.is_empty() { Ok(None) } else { parse(value).map(Some) }
 }
 
 #[cfg(test)]
@@ -146,18 +137,9 @@ mod tests {
                 let settings = one(attribute, &value.to_string()).unwrap();
                 assert_eq!(settings.to_attributes()[attribute], value.to_string());
             }
-            for value in [
-                (least - 1).to_string(),
-                (most + 1).to_string(),
-                String::new(),
-                "1.5".into(),
-                "x".into(),
-            ] {
+            for value in [(least - 1).to_string(), (most + 1).to_string(), String::new(), "1.5".into(), "x".into()] {
                 let error = one(attribute, &value).unwrap_err();
-                assert!(
-                    matches!(&error, Error::InvalidAttributeValue { .. }),
-                    "{attribute} {value}"
-                );
+                assert!(matches!(&error, Error::InvalidAttributeValue { .. }), "{attribute} {value}");
                 assert!(error.to_string().contains(attribute), "{error}");
             }
         }
@@ -165,19 +147,8 @@ mod tests {
 
     #[test]
     fn an_unknown_or_fifo_attribute_is_refused_by_name() {
-        for attribute in [
-            "Visibility",
-            "visibilitytimeout",
-            "FifoQueue",
-            "ContentBasedDeduplication",
-            "QueueArn",
-        ] {
-            assert_eq!(
-                one(attribute, "1"),
-                Err(Error::InvalidAttributeName {
-                    attribute: attribute.to_owned()
-                })
-            );
+        for attribute in ["Visibility", "visibilitytimeout", "FifoQueue", "ContentBasedDeduplication", "QueueArn"] {
+            assert_eq!(one(attribute, "1"), Err(Error::InvalidAttributeName { attribute: attribute.to_owned() }));
         }
     }
 
@@ -187,24 +158,15 @@ mod tests {
         let attributes = BTreeMap::from(
             [
                 (names::VISIBILITY_TIMEOUT, "190".to_owned()),
-                (
-                    names::REDRIVE_POLICY,
-                    format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":20}}"#),
-                ),
-                (
-                    names::REDRIVE_ALLOW_POLICY,
-                    r#"{"redrivePermission":"denyAll"}"#.to_owned(),
-                ),
+                (names::REDRIVE_POLICY, format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":20}}"#)),
+                (names::REDRIVE_ALLOW_POLICY, r#"{"redrivePermission":"denyAll"}"#.to_owned()),
                 (names::SQS_MANAGED_SSE_ENABLED, "true".to_owned()),
             ]
             .map(|(name, value)| (name.to_owned(), value)),
         );
         let settings = Settings::default().with(&attributes).unwrap();
         let written = settings.to_attributes();
-        assert!(
-            attributes.iter().all(|(name, value)| written.get(name) == Some(value)),
-            "{written:?}"
-        );
+        assert!(attributes.iter().all(|(name, value)| written.get(name) == Some(value)), "{written:?}");
         assert_eq!(Settings::default().with(&written), Ok(settings));
     }
 

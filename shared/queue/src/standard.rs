@@ -203,10 +203,7 @@ impl Queue {
         }
         self.totals.moved_out += dead.len() as u64;
         let timeout = request.visibility_timeout.unwrap_or(self.settings.visibility_timeout);
-        let taken = keys
-            .into_iter()
-            .filter_map(|key| self.take(key, timeout, now))
-            .collect();
+        let taken = keys.into_iter().filter_map(|key| self.take(key, timeout, now)).collect();
         (taken, dead)
     }
 
@@ -246,11 +243,7 @@ impl Queue {
 
     pub(crate) fn counts(&self) -> Counts {
         let delayed = self.hidden.len() - self.in_flight;
-        Counts {
-            visible: self.ready.len(),
-            in_flight: self.in_flight,
-            delayed,
-        }
+        Counts { visible: self.ready.len(), in_flight: self.in_flight, delayed }
     }
 
     /// Returns when the message arrived that has been here longest.
@@ -261,14 +254,9 @@ impl Queue {
     /// Returns when the next hidden message becomes visible, those left out that expire before.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         let survives = |at: Timestamp, key: Key| {
-            self.entries
-                .get(&key)
-                .is_some_and(|entry| entry.message.sent_at.plus(self.settings.retention) > at)
+            self.entries.get(&key).is_some_and(|entry| entry.message.sent_at.plus(self.settings.retention) > at)
         };
-        self.hidden
-            .iter()
-            .find(|(at, key)| survives(*at, *key))
-            .map(|(at, _)| *at)
+        self.hidden.iter().find(|(at, key)| survives(*at, *key)).map(|(at, _)| *at)
     }
 
     /// Tells whether a key was ever given out.
@@ -304,11 +292,7 @@ impl Queue {
     }
 
     fn hide(&mut self, key: Key, timeout: Duration, now: Timestamp) {
-        let place = if timeout.is_zero() {
-            Place::Ready
-        } else {
-            Place::InFlight
-        };
+        let place = if timeout.is_zero() { Place::Ready } else { Place::InFlight };
         self.place(key, place, now.plus(timeout));
     }
 
@@ -316,10 +300,7 @@ impl Queue {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
         };
-        let before = (
-            std::mem::replace(&mut entry.place, place),
-            std::mem::replace(&mut entry.visible_at, visible_at),
-        );
+        let before = (std::mem::replace(&mut entry.place, place), std::mem::replace(&mut entry.visible_at, visible_at));
         self.unindex(key, before.0, before.1);
         self.index(key, place, visible_at);
     }

@@ -1,6 +1,8 @@
 //! What holds after any sequence of calls: the state machine against a model that keeps a plain list and looks at every
 //! message every time, and invariants of its own.
 
+#![cfg(test)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,27 +20,12 @@ const IN_FLIGHT_MAX: usize = 6;
 /// One step of a test; times are in seconds, `which` picks among the handles given out so far.
 #[derive(Debug, Clone)]
 enum Step {
-    Send {
-        delay: u64,
-    },
-    Receive {
-        from: Place,
-        max: usize,
-        visibility: Option<u64>,
-    },
-    Delete {
-        which: usize,
-    },
-    ChangeVisibility {
-        which: usize,
-        timeout: u64,
-    },
-    Pass {
-        seconds: u64,
-    },
-    Purge {
-        from: Place,
-    },
+    Send { delay: u64 },
+    Receive { from: Place, max: usize, visibility: Option<u64> },
+    Delete { which: usize },
+    ChangeVisibility { which: usize, timeout: u64 },
+    Pass { seconds: u64 },
+    Purge { from: Place },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,20 +78,13 @@ impl Model {
     }
 
     fn in_flight(&self, place: Place) -> usize {
-        self.items
-            .iter()
-            .filter(|item| item.place == place && item.received && item.visible_at > self.now)
-            .count()
+        self.items.iter().filter(|item| item.place == place && item.received && item.visible_at > self.now).count()
     }
 
     fn counts(&self, place: Place) -> (usize, usize, usize) {
         let here = || self.items.iter().filter(|item| item.place == place);
         let visible = here().filter(|item| item.visible_at <= self.now).count();
-        (
-            visible,
-            self.in_flight(place),
-            here().count() - visible - self.in_flight(place),
-        )
+        (visible, self.in_flight(place), here().count() - visible - self.in_flight(place))
     }
 
     fn send(&mut self, id: MessageId, delay: u64) {
@@ -173,11 +153,7 @@ impl Model {
         if self.in_flight(place) < IN_FLIGHT_MAX && here().any(|item| item.visible_at <= self.now) {
             return Some(self.now);
         }
-        here()
-            .filter(survives)
-            .map(|item| item.visible_at)
-            .filter(|at| *at > self.now)
-            .min()
+        here().filter(survives).map(|item| item.visible_at).filter(|at| *at > self.now).min()
     }
 
     fn next_arrival(&mut self) -> u64 {
@@ -197,11 +173,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64) -> Self {
-        let configuration = Configuration {
-            seed,
-            in_flight_max: IN_FLIGHT_MAX,
-            ..Configuration::default()
-        };
+        let configuration = Configuration { seed, in_flight_max: IN_FLIGHT_MAX, ..Configuration::default() };
         let mut queues = Queues::new(configuration);
         let names = BTreeMap::from([
             (Place::Main, QueueName::parse("main").unwrap()),
@@ -210,31 +182,15 @@ impl Pair {
         let arn = queues.arn(&names[&Place::Dead]);
         let policy = format!(r#"{{"deadLetterTargetArn":"{arn}","maxReceiveCount":{MAX_RECEIVE_COUNT}}}"#);
         let own = |pairs: &[(&str, String)]| {
-            let mut attributes: BTreeMap<String, String> = pairs
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect();
+            let mut attributes: BTreeMap<String, String> =
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
             attributes.insert("VisibilityTimeout".into(), VISIBILITY_SECONDS.to_string());
             attributes.insert("MessageRetentionPeriod".into(), RETENTION_SECONDS.to_string());
             attributes
         };
-        queues
-            .create(&names[&Place::Dead], &own(&[]), Timestamp::from_millis(0))
-            .unwrap();
-        queues
-            .create(
-                &names[&Place::Main],
-                &own(&[("RedrivePolicy", policy)]),
-                Timestamp::from_millis(0),
-            )
-            .unwrap();
-        Self {
-            queues,
-            names,
-            model: Model::default(),
-            handles: Vec::new(),
-            sent: BTreeSet::new(),
-        }
+        queues.create(&names[&Place::Dead], &own(&[]), Timestamp::from_millis(0)).unwrap();
+        queues.create(&names[&Place::Main], &own(&[("RedrivePolicy", policy)]), Timestamp::from_millis(0)).unwrap();
+        Self { queues, names, model: Model::default(), handles: Vec::new(), sent: BTreeSet::new() }
     }
 
     fn now(&self) -> Timestamp {
@@ -246,10 +202,7 @@ impl Pair {
         let (now, seconds) = (self.now(), Duration::from_secs);
         match step {
             Step::Send { delay } => {
-                let request = SendRequest {
-                    delay: Some(seconds(*delay)),
-                    ..SendRequest::from_body("x")
-                };
+                let request = SendRequest { delay: Some(seconds(*delay)), ..SendRequest::from_body("x") };
                 let message = self.queues.send(&self.names[&Place::Main], request, now).unwrap();
                 self.model.send(message.id, *delay);
                 self.sent.insert(message.id);
@@ -262,14 +215,8 @@ impl Pair {
                 format!("{deleted:?}")
             }),
             Step::ChangeVisibility { which, timeout } => self.with_handle(*which, |pair, place, id, receipt| {
-                let changed = pair
-                    .queues
-                    .change_visibility(&pair.names[&place], receipt, seconds(*timeout), now);
-                assert_eq!(
-                    changed.is_ok(),
-                    pair.model.change_visibility(id, place, *timeout),
-                    "{changed:?}"
-                );
+                let changed = pair.queues.change_visibility(&pair.names[&place], receipt, seconds(*timeout), now);
+                assert_eq!(changed.is_ok(), pair.model.change_visibility(id, place, *timeout), "{changed:?}");
                 format!("{changed:?}")
             }),
             Step::Pass { seconds } => {
@@ -286,17 +233,11 @@ impl Pair {
     }
 
     fn receive(&mut self, from: Place, max: usize, visibility: Option<u64>) -> String {
-        let request = ReceiveRequest {
-            max,
-            visibility_timeout: visibility.map(Duration::from_secs),
-        };
+        let request = ReceiveRequest { max, visibility_timeout: visibility.map(Duration::from_secs) };
         let received = self.queues.receive(&self.names[&from], request, self.now());
         let expected = self.model.receive(from, max, visibility.unwrap_or(VISIBILITY_SECONDS));
         let ids = |deliveries: &[Delivery]| deliveries.iter().map(|delivery| delivery.message.id).collect();
-        assert_eq!(
-            received.as_ref().ok().map(|received| ids(&received.deliveries)),
-            expected
-        );
+        assert_eq!(received.as_ref().ok().map(|received| ids(&received.deliveries)), expected);
         for delivery in received.iter().flat_map(|received| &received.deliveries) {
             self.handles.push((from, delivery.message.id, delivery.receipt.clone()));
         }
@@ -321,33 +262,13 @@ impl Pair {
         let mut there = 0;
         for (place, name) in self.names.clone() {
             let counts = self.queues.counts(&name, now).unwrap();
-            assert_eq!(
-                (counts.visible, counts.in_flight, counts.delayed),
-                self.model.counts(place),
-                "{place:?}"
-            );
+            assert_eq!((counts.visible, counts.in_flight, counts.delayed), self.model.counts(place), "{place:?}");
             let wake = self.queues.next_wake(&name, now).unwrap();
-            assert_eq!(
-                wake.map(|at| at.as_millis() / 1000),
-                self.model.next_wake(place),
-                "{place:?}"
-            );
+            assert_eq!(wake.map(|at| at.as_millis() / 1000), self.model.next_wake(place), "{place:?}");
             let totals = self.queues.totals(&name, now).unwrap();
-            let Totals {
-                sent,
-                moved_in,
-                received: _,
-                deleted,
-                expired,
-                purged,
-                moved_out,
-            } = totals;
+            let Totals { sent, moved_in, received: _, deleted, expired, purged, moved_out } = totals;
             let total = counts.total() as u64;
-            assert_eq!(
-                sent + moved_in,
-                deleted + expired + purged + moved_out + total,
-                "{place:?} {totals:?}"
-            );
+            assert_eq!(sent + moved_in, deleted + expired + purged + moved_out + total, "{place:?} {totals:?}");
             there += counts.total();
         }
         assert_eq!(there, self.model.items.len());

@@ -17,10 +17,7 @@ pub struct ManualEnvironment {
 impl ManualEnvironment {
     /// Starts at a moment with a seed.
     pub fn new(now: Timestamp, seed: u64) -> Self {
-        Self {
-            now_ms: AtomicI64::new(now.as_millis()),
-            state: AtomicU64::new(seed),
-        }
+        Self { now_ms: AtomicI64::new(now.as_millis()), state: AtomicU64::new(seed) }
     }
 
     /// Moves the clock forward.
@@ -44,10 +41,7 @@ impl Clock for ManualEnvironment {
 impl Random for ManualEnvironment {
     /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
     fn bits(&self) -> u64 {
-        let state = self
-            .state
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)
-            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let state = self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -63,10 +57,7 @@ pub struct RecordedVisibility {
 impl RecordedVisibility {
     /// Takes the changes that were asked for since the last call.
     pub fn take(&self) -> Vec<VisibilityChange> {
-        self.changes
-            .lock()
-            .map(|mut changes| std::mem::take(&mut *changes))
-            .unwrap_or_default()
+        self.changes.lock().map(|mut changes| std::mem::take(&mut *changes)).unwrap_or_default()
     }
 }
 

@@ -70,9 +70,7 @@ impl MemoryLedger {
     pub fn rows(&self) -> BTreeMap<Key, Attributes> {
         let store = self.store();
         let standing = store.items.iter().filter(|(_, item)| !item.removed);
-        standing
-            .map(|(key, item)| (key.clone(), item.attributes.clone()))
-            .collect()
+        standing.map(|(key, item)| (key.clone(), item.attributes.clone())).collect()
     }
 
     /// Returns how many claims there are.
@@ -107,22 +105,9 @@ impl Ledger for MemoryLedger {
         if store.take(&[Fault::Unreadable]).is_some() {
             return Err(FetchError::Unavailable("injected".into()));
         }
-        let calls = if store.take(&[Fault::Unprocessed]).is_some() {
-            2
-        } else {
-            1
-        };
-        let rows = keys
-            .iter()
-            .map(|key| (key.clone(), store.items.get(key).map(Item::row).unwrap_or_default()));
-        Ok((
-            rows.collect(),
-            Cost {
-                calls,
-                read_units: keys.len() as f64,
-                write_units: 0.0,
-            },
-        ))
+        let calls = if store.take(&[Fault::Unprocessed]).is_some() { 2 } else { 1 };
+        let rows = keys.iter().map(|key| (key.clone(), store.items.get(key).map(Item::row).unwrap_or_default()));
+        Ok((rows.collect(), Cost { calls, read_units: keys.len() as f64, ..Cost::default() }))
     }
 
     fn prepare(&self, plan: &Plan) -> Result<MemoryRequest, CommitError> {
@@ -133,16 +118,10 @@ impl Ledger for MemoryLedger {
         let mut store = self.store();
         let plan = &request.plan;
         if let Some((key, _)) = plan.operations().find(|(key, _)| store.invalid.contains(key)) {
-            return Err(CommitError::Invalid {
-                reason: format!("item {key} is not taken"),
-            });
+            return Err(CommitError::Invalid { reason: format!("item {key} is not taken") });
         }
-        let fault = store.take(&[
-            Fault::AnswerLost,
-            Fault::Throttled,
-            Fault::Conflict,
-            Fault::ConflictBesideConditions,
-        ]);
+        let fault =
+            store.take(&[Fault::AnswerLost, Fault::Throttled, Fault::Conflict, Fault::ConflictBesideConditions]);
         let busy = |busy| Err(CommitError::Busy { busy, source: None });
         match fault {
             Some(Fault::Throttled) => busy(Busy::Throttled),
@@ -168,34 +147,18 @@ impl Store {
     fn carry_out(&mut self, plan: &Plan, attempt: Attempt) -> Result<Cost, CommitError> {
         let lone = plan.lone_write();
         let factor = if lone.is_some() { 1.0 } else { 2.0 };
-        let cost = Cost {
-            calls: 1,
-            read_units: 0.0,
-            write_units: plan.items() as f64 * factor,
-        };
+        let cost = Cost { calls: 1, write_units: plan.items() as f64 * factor, ..Cost::default() };
         if let (None, Some(sent)) = (lone, self.tokens.get(&plan.token())) {
             let same = sent == plan;
-            return if same {
-                Ok(cost)
-            } else {
-                Err(CommitError::Refused {
-                    refusals: Vec::new(),
-                    cost,
-                })
-            };
+            return if same { Ok(cost) } else { Err(CommitError::Refused { refusals: Vec::new(), cost }) };
         }
         let refusals: Vec<Refusal> = self.refusals(plan);
         if !refusals.is_empty() {
             let own = lone.is_some_and(|(key, operation)| attempt == Attempt::Again && self.stands(key, operation));
-            return if own {
-                Ok(cost)
-            } else {
-                Err(CommitError::Refused { refusals, cost })
-            };
+            return if own { Ok(cost) } else { Err(CommitError::Refused { refusals, cost }) };
         }
         for claim in plan.claims() {
-            self.claims
-                .insert((claim.consumer.to_string(), claim.event_id), claim.clone());
+            self.claims.insert((claim.consumer.to_string(), claim.event_id), claim.clone());
         }
         for (key, operation) in plan.operations() {
             if !matches!(operation, Operation::Check(_)) {
@@ -213,10 +176,7 @@ impl Store {
     fn refusals(&self, plan: &Plan) -> Vec<Refusal> {
         let claimed = |claim: &&Claim| self.claims.contains_key(&(claim.consumer.to_string(), claim.event_id));
         let absent = Item::default();
-        let claims = plan
-            .claims()
-            .filter(claimed)
-            .map(|claim| Refusal::Claimed(claim.event_id));
+        let claims = plan.claims().filter(claimed).map(|claim| Refusal::Claimed(claim.event_id));
         let rows = plan
             .operations()
             .filter(|(key, operation)| !self.items.get(key).unwrap_or(&absent).allows(operation))
@@ -229,24 +189,13 @@ impl Store {
         let Some(item) = self.items.get(key) else { return false };
         match operation {
             Operation::Create(_) => *item == Item::default().after(operation),
-            Operation::Replace {
-                conditions:
-                    Conditions {
-                        unchanged: Some(version),
-                        ..
-                    },
-                ..
-            } => {
-                let before = Item {
-                    version: *version,
-                    ..Item::default()
-                };
+            Operation::Replace { conditions: Conditions { unchanged: Some(version), .. }, .. } => {
+                let before = Item { version: *version, ..Item::default() };
                 *item == before.after(operation)
             }
-            Operation::Replace {
-                conditions: Conditions { unchanged: None, newer },
-                ..
-            } => item.source_version == *newer,
+            Operation::Replace { conditions: Conditions { unchanged: None, newer }, .. } => {
+                item.source_version == *newer
+            }
             Operation::Add(_) | Operation::Check(_) => false,
         }
     }
@@ -255,10 +204,7 @@ impl Store {
 impl Item {
     fn row(&self) -> Row {
         let attributes = (!self.removed).then(|| self.attributes.clone());
-        Row {
-            version: self.version,
-            attributes,
-        }
+        Row { version: self.version, attributes }
     }
 
     fn allows(&self, operation: &Operation) -> bool {
@@ -289,9 +235,7 @@ impl Item {
                 }
                 after.removed = *content == Content::Tombstone;
                 if let Content::Row(attributes) = content {
-                    after
-                        .attributes
-                        .retain(|name, _| attributes.get(name).is_none_or(|value| !value.is_null()));
+                    after.attributes.retain(|name, _| attributes.get(name).is_none_or(|value| !value.is_null()));
                     after.attributes.extend(present(attributes));
                 }
                 after.source_version = conditions.newer.or(after.source_version);
@@ -309,9 +253,5 @@ impl Item {
 }
 
 fn present(attributes: &Attributes) -> Attributes {
-    attributes
-        .iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    attributes.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -1,5 +1,7 @@
 //! What DynamoDB's answers mean for a plan.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -17,22 +19,14 @@ const INVALID: [&str; 2] = ["ValidationError", "ItemCollectionSizeLimitExceeded"
 
 /// Returns what a successful call spent.
 pub(super) fn cost(capacity: &[ConsumedCapacity]) -> Cost {
-    let write_units = capacity.iter().filter_map(|table| table.capacity_units).sum();
-    Cost {
-        calls: 1,
-        read_units: 0.0,
-        write_units,
-    }
+    let tables = capacity.iter().filter_map(|entry| entry.table()?.capacity_units).sum();
+    let indexes = capacity.iter().filter_map(|entry| entry.global_secondary_indexes()).flat_map(HashMap::values);
+    let index_write_units = indexes.filter_map(|index| index.capacity_units).sum();
+    Cost { calls: 1, read_units: 0.0, write_units: tables, index_write_units }
 }
 
 fn refused(refusals: Vec<Refusal>) -> CommitError {
-    CommitError::Refused {
-        refusals,
-        cost: Cost {
-            calls: 1,
-            ..Cost::default()
-        },
-    }
+    CommitError::Refused { refusals, cost: Cost { calls: 1, ..Cost::default() } }
 }
 
 /// A put that was refused when it was sent again, and finds the very item that it writes, has been carried out.
@@ -65,14 +59,7 @@ pub(super) fn update_error(
 }
 
 fn own_success(own: bool, key: &Key) -> Result<Cost, CommitError> {
-    if own {
-        Ok(Cost {
-            calls: 1,
-            ..Cost::default()
-        })
-    } else {
-        Err(refused(vec![Refusal::Row(key.clone())]))
-    }
+    if own { Ok(Cost { calls: 1, ..Cost::default() }) } else { Err(refused(vec![Refusal::Row(key.clone())])) }
 }
 
 /// Reads a cancelled transaction reason by reason.
@@ -91,13 +78,8 @@ pub(super) fn transaction_error(error: SdkError<TransactWriteItemsError>, refusa
             if !conditions.is_empty() {
                 return refused(conditions);
             }
-            if let Some(invalid) = reasons
-                .iter()
-                .find(|reason| INVALID.contains(&reason.code().unwrap_or_default()))
-            {
-                return CommitError::Invalid {
-                    reason: invalid.message().unwrap_or_default().to_owned(),
-                };
+            if let Some(invalid) = reasons.iter().find(|reason| INVALID.contains(&reason.code().unwrap_or_default())) {
+                return CommitError::Invalid { reason: invalid.message().unwrap_or_default().to_owned() };
             }
             let busy = if codes.contains(&CONFLICT) {
                 Busy::Conflict
@@ -106,10 +88,7 @@ pub(super) fn transaction_error(error: SdkError<TransactWriteItemsError>, refusa
             } else {
                 Busy::NoAnswer
             };
-            CommitError::Busy {
-                busy,
-                source: Some(Box::new(error)),
-            }
+            CommitError::Busy { busy, source: Some(Box::new(error)) }
         }
         // The token was used for something else: nothing is known of this plan.
         Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => refused(Vec::new()),
@@ -124,13 +103,8 @@ where
 {
     let busy = match error.as_service_error().and_then(ProvideErrorMetadata::code) {
         Some("ValidationException") => {
-            let message = error
-                .as_service_error()
-                .and_then(ProvideErrorMetadata::message)
-                .unwrap_or_default();
-            return CommitError::Invalid {
-                reason: message.to_owned(),
-            };
+            let message = error.as_service_error().and_then(ProvideErrorMetadata::message).unwrap_or_default();
+            return CommitError::Invalid { reason: message.to_owned() };
         }
         Some("TransactionConflictException") => Busy::Conflict,
         Some("ThrottlingException" | "ProvisionedThroughputExceededException" | "RequestLimitExceeded") => {
@@ -138,8 +112,5 @@ where
         }
         Some(_) | None => Busy::NoAnswer,
     };
-    CommitError::Busy {
-        busy,
-        source: Some(Box::new(error)),
-    }
+    CommitError::Busy { busy, source: Some(Box::new(error)) }
 }

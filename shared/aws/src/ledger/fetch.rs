@@ -30,10 +30,8 @@ pub(super) async fn fetch(
     for chunk in all.chunks(KEYS_MAX) {
         reads.push(read(client, tables, chunk));
     }
-    let parts: Vec<(Vec<(Table, Item)>, Cost)> = stream::iter(reads)
-        .buffer_unordered(READS_AT_ONCE)
-        .try_collect()
-        .await?;
+    let parts: Vec<(Vec<(Table, Item)>, Cost)> =
+        stream::iter(reads).buffer_unordered(READS_AT_ONCE).try_collect().await?;
     // What is not there is a row too: absent, version 0.
     let mut state: State = keys.iter().map(|key| (key.clone(), Row::default())).collect();
     let mut cost = Cost::default();
@@ -41,10 +39,7 @@ pub(super) async fn fetch(
         cost += part_cost;
         for (table, item) in items {
             let key = item_key(table, &item);
-            let (key, row) = row(table, item).map_err(|error| FetchError::NotARow {
-                key,
-                source: Box::new(error),
-            })?;
+            let (key, row) = row(table, item).map_err(|error| FetchError::NotARow { key, source: Box::new(error) })?;
             state.insert(key, row);
         }
     }
@@ -64,17 +59,10 @@ async fn read(client: &Client, tables: &TableNames, keys: &[Key]) -> Result<(Vec
             .await
             .map_err(|error| FetchError::Unavailable(Box::new(error)))?;
         cost.calls += 1;
-        cost.read_units += output
-            .consumed_capacity()
-            .iter()
-            .filter_map(|capacity| capacity.capacity_units)
-            .sum::<f64>();
+        cost.read_units +=
+            output.consumed_capacity().iter().filter_map(|capacity| capacity.capacity_units).sum::<f64>();
         for (name, found) in output.responses.unwrap_or_default() {
-            let table = if name == tables.name(Table::Records) {
-                Table::Records
-            } else {
-                Table::Views
-            };
+            let table = if name == tables.name(Table::Records) { Table::Records } else { Table::Views };
             items.extend(found.into_iter().map(|item| (table, item)));
         }
         wanted = output.unprocessed_keys.unwrap_or_default();
@@ -82,9 +70,7 @@ async fn read(client: &Client, tables: &TableNames, keys: &[Key]) -> Result<(Vec
             break;
         }
         if retries == UNPROCESSED_RETRIES_MAX {
-            return Err(FetchError::Unavailable(
-                "keys were left unprocessed time and again".into(),
-            ));
+            return Err(FetchError::Unavailable("keys were left unprocessed time and again".into()));
         }
         let limit = u64::try_from(UNPROCESSED_WAIT_MIN.as_millis()).unwrap_or(20) << retries;
         tokio::time::sleep(Duration::from_millis(fastrand::u64(0..=limit))).await;
@@ -110,15 +96,6 @@ fn request_items(tables: &TableNames, keys: &[Key]) -> Result<HashMap<String, Ke
 }
 
 fn item_key(table: Table, item: &Item) -> Key {
-    let part = |name| {
-        item.get(name)
-            .and_then(|value| value.as_s().ok())
-            .cloned()
-            .unwrap_or_default()
-    };
-    Key {
-        table,
-        partition: part(crate::items::PARTITION_KEY),
-        sort: part(crate::items::SORT_KEY),
-    }
+    let part = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+    Key { table, partition: part(crate::items::PARTITION_KEY), sort: part(crate::items::SORT_KEY) }
 }

@@ -25,11 +25,7 @@ pub struct DynamoLedger {
 impl DynamoLedger {
     /// Makes a ledger of a client without retries and the tables' physical names.
     pub fn new(client: Client, tables: TableNames, ledger_table: String) -> Self {
-        Self {
-            client,
-            tables,
-            ledger_table,
-        }
+        Self { client, tables, ledger_table }
     }
 }
 
@@ -41,9 +37,8 @@ impl Ledger for DynamoLedger {
     }
 
     fn prepare(&self, plan: &Plan) -> Result<Request, CommitError> {
-        request::request(plan, &self.tables, &self.ledger_table).map_err(|error| CommitError::Invalid {
-            reason: error.to_string(),
-        })
+        request::request(plan, &self.tables, &self.ledger_table)
+            .map_err(|error| CommitError::Invalid { reason: error.to_string() })
     }
 
     async fn commit(&self, request: &Request, attempt: Attempt) -> Result<Cost, CommitError> {
@@ -58,7 +53,7 @@ impl Ledger for DynamoLedger {
                     .set_expression_attribute_names(put.expression_attribute_names().cloned())
                     .set_expression_attribute_values(put.expression_attribute_values().cloned())
                     .return_values_on_condition_check_failure(request::ALL_OLD)
-                    .return_consumed_capacity(request::TOTAL)
+                    .return_consumed_capacity(request::CAPACITY)
                     .send()
                     .await;
                 match sent {
@@ -66,11 +61,7 @@ impl Ledger for DynamoLedger {
                     Err(error) => answer::put_error(error, key, put.item(), attempt),
                 }
             }
-            Request::Update {
-                update,
-                key,
-                source_version,
-            } => {
+            Request::Update { update, key, source_version } => {
                 let sent = self
                     .client
                     .update_item()
@@ -81,7 +72,7 @@ impl Ledger for DynamoLedger {
                     .set_expression_attribute_names(update.expression_attribute_names().cloned())
                     .set_expression_attribute_values(update.expression_attribute_values().cloned())
                     .return_values_on_condition_check_failure(request::ALL_OLD)
-                    .return_consumed_capacity(request::TOTAL)
+                    .return_consumed_capacity(request::CAPACITY)
                     .send()
                     .await;
                 match sent {
@@ -95,7 +86,7 @@ impl Ledger for DynamoLedger {
                     .transact_write_items()
                     .set_transact_items(Some(items.clone()))
                     .client_request_token(token)
-                    .return_consumed_capacity(request::TOTAL)
+                    .return_consumed_capacity(request::CAPACITY)
                     .send()
                     .await;
                 match sent {

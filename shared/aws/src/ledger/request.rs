@@ -18,7 +18,7 @@ use crate::items::{
 };
 
 pub(super) const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
-pub(super) const TOTAL: ReturnConsumedCapacity = ReturnConsumedCapacity::Total;
+pub(super) const CAPACITY: ReturnConsumedCapacity = ReturnConsumedCapacity::Indexes;
 
 /// Attributes that put a row into an index. A tombstone has none of them.
 const INDEX_ATTRIBUTES: [&str; 2] = [ORDER_BLOCK, ORDER_RANK];
@@ -68,40 +68,26 @@ pub(super) fn request(plan: &Plan, tables: &TableNames, ledger_table: &str) -> R
     if let Some((key, operation)) = plan.lone_write() {
         return match write(key, operation, tables)? {
             Written::Put(put) => Ok(Request::Put { put, key: key.clone() }),
-            Written::Update(update, source_version) => Ok(Request::Update {
-                update,
-                key: key.clone(),
-                source_version,
-            }),
-            Written::Check(check) => transaction(
-                vec![(in_transaction(Written::Check(check)), Refusal::Row(key.clone()))],
-                plan,
-            ),
+            Written::Update(update, source_version) => Ok(Request::Update { update, key: key.clone(), source_version }),
+            Written::Check(check) => {
+                transaction(vec![(in_transaction(Written::Check(check)), Refusal::Row(key.clone()))], plan)
+            }
         };
     }
     let mut items = Vec::with_capacity(plan.items());
     for claim in plan.claims() {
-        let item = TransactWriteItem::builder()
-            .put(claim_put(claim, ledger_table)?)
-            .build();
+        let item = TransactWriteItem::builder().put(claim_put(claim, ledger_table)?).build();
         items.push((item, Refusal::Claimed(claim.event_id)));
     }
     for (key, operation) in plan.operations() {
-        items.push((
-            in_transaction(write(key, operation, tables)?),
-            Refusal::Row(key.clone()),
-        ));
+        items.push((in_transaction(write(key, operation, tables)?), Refusal::Row(key.clone())));
     }
     transaction(items, plan)
 }
 
 fn transaction(items: Vec<(TransactWriteItem, Refusal)>, plan: &Plan) -> Result<Request, RequestError> {
     let (items, refusals) = items.into_iter().unzip();
-    Ok(Request::Transaction {
-        items,
-        token: format!("{:032x}", plan.token()),
-        refusals,
-    })
+    Ok(Request::Transaction { items, token: format!("{:032x}", plan.token()), refusals })
 }
 
 enum Written {
@@ -124,17 +110,12 @@ fn in_transaction(written: Written) -> TransactWriteItem {
 fn write(key: &Key, operation: &Operation, tables: &TableNames) -> Result<Written, RequestError> {
     match operation {
         Operation::Create(attributes) => put(key, 1, attributes.clone(), None, tables),
-        Operation::Replace {
-            content,
-            conditions: Conditions {
-                unchanged: Some(version),
-                newer,
-            },
-        } => put_over(key, *version, *newer, content, tables),
-        Operation::Replace {
-            content,
-            conditions: Conditions { unchanged: None, newer },
-        } => lay_over(key, newer.unwrap_or(0), content, tables),
+        Operation::Replace { content, conditions: Conditions { unchanged: Some(version), newer } } => {
+            put_over(key, *version, *newer, content, tables)
+        }
+        Operation::Replace { content, conditions: Conditions { unchanged: None, newer } } => {
+            lay_over(key, newer.unwrap_or(0), content, tables)
+        }
         Operation::Add(deltas) => add(key, deltas, tables),
         Operation::Check(version) => check(key, *version, tables),
     }
@@ -163,9 +144,7 @@ fn put(
     let mut expression = Expression::default();
     let absent = expression.absent(PARTITION_KEY);
     let item = row_item(key, version, &Content::Row(attributes), source_version)?;
-    Ok(Written::Put(
-        expression.into_put(tables.name(key.table), item, &absent).build()?,
-    ))
+    Ok(Written::Put(expression.into_put(tables.name(key.table), item, &absent).build()?))
 }
 
 /// A row in the place of the one that was read.
@@ -184,9 +163,7 @@ fn put_over(
     };
     let item = row_item(key, version + 1, content, newer)?;
     let condition = format!("{unchanged} AND {source}");
-    Ok(Written::Put(
-        expression.into_put(tables.name(key.table), item, &condition).build()?,
-    ))
+    Ok(Written::Put(expression.into_put(tables.name(key.table), item, &condition).build()?))
 }
 
 /// A row over one that nobody has read, provided that it is newer.
@@ -205,10 +182,8 @@ fn lay_over(key: &Key, source_version: u64, content: &Content, tables: &TableNam
                 if value.is_null() {
                     remove.push(expression.name(name));
                 } else {
-                    let value = serde_dynamo::to_attribute_value(value).map_err(|source| ItemError::Conversion {
-                        item: key.to_string(),
-                        source,
-                    })?;
+                    let value = serde_dynamo::to_attribute_value(value)
+                        .map_err(|source| ItemError::Conversion { item: key.to_string(), source })?;
                     set.push(expression.assignment(name, value));
                 }
             }
@@ -222,10 +197,8 @@ fn lay_over(key: &Key, source_version: u64, content: &Content, tables: &TableNam
     if !remove.is_empty() {
         update.push_str(&format!(" REMOVE {}", remove.join(", ")));
     }
-    let update = expression
-        .into_update(tables.name(key.table), key, &update)
-        .condition_expression(condition)
-        .build()?;
+    let update =
+        expression.into_update(tables.name(key.table), key, &update).condition_expression(condition).build()?;
     Ok(Written::Update(update, source_version))
 }
 
@@ -237,10 +210,7 @@ fn add(key: &Key, deltas: &Deltas, tables: &TableNames) -> Result<Written, Reque
         additions.push(format!("{} {}", expression.name(name), expression.value(number(delta))));
     }
     let update = format!("ADD {}", additions.join(", "));
-    Ok(Written::Update(
-        expression.into_update(tables.name(key.table), key, &update).build()?,
-        0,
-    ))
+    Ok(Written::Update(expression.into_update(tables.name(key.table), key, &update).build()?, 0))
 }
 
 fn check(key: &Key, version: u64, tables: &TableNames) -> Result<Written, RequestError> {
@@ -284,11 +254,7 @@ struct Expression {
 
 impl Expression {
     fn name(&mut self, name: &str) -> String {
-        let known = self
-            .names
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(placeholder, _)| placeholder.clone());
+        let known = self.names.iter().find(|(_, known)| *known == name).map(|(placeholder, _)| placeholder.clone());
         known.unwrap_or_else(|| {
             let placeholder = format!("#n{}", self.names.len());
             self.names.insert(placeholder.clone(), name.to_owned());
@@ -314,19 +280,12 @@ impl Expression {
         if version == 0 {
             return self.absent(PARTITION_KEY);
         }
-        format!(
-            "{} = {}",
-            self.name(version_attribute(key.table)),
-            self.value(number(version))
-        )
+        format!("{} = {}", self.name(version_attribute(key.table)), self.value(number(version)))
     }
 
     fn older_than(&mut self, source_version: u64) -> String {
         let name = self.name(SOURCE_VERSION);
-        format!(
-            "(attribute_not_exists({name}) OR {name} < {})",
-            self.value(number(source_version))
-        )
+        format!("(attribute_not_exists({name}) OR {name} < {})", self.value(number(source_version)))
     }
 
     fn into_put(self, table: &str, item: Item, condition: &str) -> aws_sdk_dynamodb::types::builders::PutBuilder {

@@ -60,12 +60,7 @@ impl Decider for Leaderboard {
         let Payload::GameEnded(game) = &event.payload;
         [&game.white, &game.black]
             .into_iter()
-            .flat_map(|side| {
-                [
-                    BoardRow::key(game.time_control, &side.player_id),
-                    Player::key(&side.player_id),
-                ]
-            })
+            .flat_map(|side| [BoardRow::key(game.time_control, &side.player_id), Player::key(&side.player_id)])
             .collect()
     }
 
@@ -83,11 +78,7 @@ impl Decider for Leaderboard {
                 }
             }
         }
-        Ok(if writes.is_empty() {
-            Decision::Stale
-        } else {
-            Decision::Apply { writes, checks }
-        })
+        Ok(if writes.is_empty() { Decision::Stale } else { Decision::Apply { writes, checks } })
     }
 }
 
@@ -112,14 +103,7 @@ fn decide_side(game: &GameEnded, side: &PlayerResult, state: &State) -> Result<S
             let Some(player) = record.decode::<Player>(&player_key)? else {
                 return Ok(Side::Unknown);
             };
-            (
-                player.username,
-                record.version,
-                Some(Check {
-                    key: player_key,
-                    version: record.version,
-                }),
-            )
+            (player.username, record.version, Some(Check { key: player_key, version: record.version }))
         }
     };
     let after = BoardRow {
@@ -132,15 +116,7 @@ fn decide_side(game: &GameEnded, side: &PlayerResult, state: &State) -> Result<S
         order_rank: order_rank(side.rating, &side.player_id),
     };
     let content = Content::Row(attributes(&after, &key)?);
-    let mut writes = vec![Write::Replace {
-        key,
-        content,
-        guard: Guard::Unchanged(row.version),
-    }];
-    writes.extend(moved(
-        game.time_control,
-        before.map(|before| before.rating),
-        Some(side.rating),
-    ));
+    let mut writes = vec![Write::Replace { key, content, guard: Guard::Unchanged(row.version) }];
+    writes.extend(moved(game.time_control, before.map(|before| before.rating), Some(side.rating)));
     Ok(Side::Moves { row: writes, check })
 }

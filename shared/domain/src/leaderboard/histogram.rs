@@ -65,17 +65,8 @@ pub(super) fn moved(time_control: TimeControl, before: Option<Rating>, after: Op
     }
     top.retain(|_, change| *change != 0);
     let top = Some((top_key(time_control), top)).filter(|(_, deltas)| !deltas.is_empty());
-    let blocks = blocks
-        .into_iter()
-        .map(|(block, deltas)| (block_key(time_control, block), deltas));
-    top.into_iter()
-        .chain(blocks)
-        .map(|(key, deltas)| Write::Add {
-            key,
-            deltas,
-            spread: HISTOGRAM_SPREAD,
-        })
-        .collect()
+    let blocks = blocks.into_iter().map(|(block, deltas)| (block_key(time_control, block), deltas));
+    top.into_iter().chain(blocks).map(|(key, deltas)| Write::Add { key, deltas, spread: HISTOGRAM_SPREAD }).collect()
 }
 
 fn rating_counter(rating: Rating) -> String {
@@ -121,20 +112,14 @@ impl Histogram {
         let block = Block::of(rating);
         let higher_blocks: i64 = self.totals.range(block.0 + 1..).map(|(_, players)| players).sum();
         let end_of_block = (u16::from(block.0) + 1) * BLOCK_WIDTH;
-        let higher_in_block: i64 = self
-            .ratings
-            .range(rating.points() + 1..end_of_block)
-            .map(|(_, players)| players)
-            .sum();
+        let higher_in_block: i64 =
+            self.ratings.range(rating.points() + 1..end_of_block).map(|(_, players)| players).sum();
         1 + count(higher_blocks + higher_in_block)
     }
 
     /// Returns the cells that are not zero: ratings and their players.
     pub fn cells(&self) -> impl Iterator<Item = (u16, i64)> {
-        self.ratings
-            .iter()
-            .map(|(rating, players)| (*rating, *players))
-            .filter(|(_, players)| *players != 0)
+        self.ratings.iter().map(|(rating, players)| (*rating, *players)).filter(|(_, players)| *players != 0)
     }
 }
 

@@ -63,25 +63,15 @@ impl Queues {
     /// [`Error::InvalidParameter`] for a visibility timeout of more than 12 hours.
     pub fn receive(&mut self, name: &QueueName, request: ReceiveRequest, now: Timestamp) -> Result<Received, Error> {
         check_visibility_timeout(request.visibility_timeout)?;
-        let redrive = self
-            .get(name)?
-            .settings
-            .redrive
-            .clone()
-            .filter(|policy| self.contains(&policy.dead_letter_queue));
+        let redrive =
+            self.get(name)?.settings.redrive.clone().filter(|policy| self.contains(&policy.dead_letter_queue));
         let limit = self.configuration.in_flight_max;
         let (queue, now) = self.advanced(name, now)?;
         let room = limit.saturating_sub(queue.counts().in_flight);
         if room == 0 {
-            return Err(Error::OverLimit {
-                queue: name.to_string(),
-                limit,
-            });
+            return Err(Error::OverLimit { queue: name.to_string(), limit });
         }
-        let request = ReceiveRequest {
-            max: request.max.min(room),
-            ..request
-        };
+        let request = ReceiveRequest { max: request.max.min(room), ..request };
         let max_receive_count = redrive.as_ref().map(|policy| policy.max_receive_count);
         let (taken, dead) = queue.receive(request, max_receive_count, now);
         let mark = queue.mark;
@@ -90,10 +80,7 @@ impl Queues {
             .filter(|_| !dead.is_empty())
             .map(|policy| self.bury(name, policy.dead_letter_queue, dead, now))
             .transpose()?;
-        Ok(Received {
-            deliveries,
-            dead_lettered,
-        })
+        Ok(Received { deliveries, dead_lettered })
     }
 
     /// Deletes a message, in flight or not.
@@ -111,11 +98,7 @@ impl Queues {
         let (queue, _) = self.advanced(name, now)?;
         let (key, effect) = read_receipt(name, queue, receipt, receipts)?;
         let deleted = effect == Effect::Full && queue.delete(key);
-        Ok(if deleted {
-            Deletion::Deleted
-        } else {
-            Deletion::NothingToDelete
-        })
+        Ok(if deleted { Deletion::Deleted } else { Deletion::NothingToDelete })
     }
 
     /// Sets how long a message in flight stays so, from now on; 0 makes it visible at once.
@@ -139,16 +122,11 @@ impl Queues {
             Effect::None => Err(Unchangeable::NotInFlight),
         };
         changed.map_err(|reason| match reason {
-            Unchangeable::Missing => Error::MessageDoesNotExist {
-                receipt: receipt.to_string(),
-            },
-            Unchangeable::NotInFlight => Error::MessageNotInFlight {
-                receipt: receipt.to_string(),
-            },
-            Unchangeable::BeyondLimit => Error::VisibilityBeyondLimit {
-                asked: timeout,
-                limit: limits::IN_FLIGHT_TIME_MAX,
-            },
+            Unchangeable::Missing => Error::MessageDoesNotExist { receipt: receipt.to_string() },
+            Unchangeable::NotInFlight => Error::MessageNotInFlight { receipt: receipt.to_string() },
+            Unchangeable::BeyondLimit => {
+                Error::VisibilityBeyondLimit { asked: timeout, limit: limits::IN_FLIGHT_TIME_MAX }
+            }
         })
     }
 
@@ -162,17 +140,11 @@ impl Queues {
         let (queue, now) = self.advanced(&target, now)?;
         let messages = dead.iter().map(|arrival| arrival.message.id).collect();
         for arrival in dead {
-            let arrival = Arrival {
-                dead_letter_source: Some(source.clone()),
-                ..arrival
-            };
+            let arrival = Arrival { dead_letter_source: Some(source.clone()), ..arrival };
             queue.insert(arrival, Duration::ZERO, now);
             queue.totals.moved_in += 1;
         }
-        Ok(DeadLettered {
-            queue: target,
-            messages,
-        })
+        Ok(DeadLettered { queue: target, messages })
     }
 }
 
@@ -190,29 +162,15 @@ fn read_receipt(
 ) -> Result<(Key, Effect), Error> {
     let receipt = Receipt::read(handle)
         .filter(|receipt| receipt.queue_mark == queue.mark && queue.knows(receipt.key))
-        .ok_or_else(|| Error::ReceiptHandleIsInvalid {
-            queue: name.to_string(),
-            receipt: handle.to_string(),
-        })?;
-    let older = queue
-        .last_receive(receipt.key)
-        .is_some_and(|last| last != receipt.receive);
-    let effect = if older && receipts == Receipts::LatestOnly {
-        Effect::None
-    } else {
-        Effect::Full
-    };
+        .ok_or_else(|| Error::ReceiptHandleIsInvalid { queue: name.to_string(), receipt: handle.to_string() })?;
+    let older = queue.last_receive(receipt.key).is_some_and(|last| last != receipt.receive);
+    let effect = if older && receipts == Receipts::LatestOnly { Effect::None } else { Effect::Full };
     Ok((receipt.key, effect))
 }
 
 fn delivery(taken: Taken, queue_mark: u64) -> Delivery {
     Delivery {
-        receipt: Receipt {
-            queue_mark,
-            key: taken.key,
-            receive: taken.receive,
-        }
-        .handle(),
+        receipt: Receipt { queue_mark, key: taken.key, receive: taken.receive }.handle(),
         message: taken.message,
         receive_count: taken.receive_count,
         first_received_at: taken.first_received_at,

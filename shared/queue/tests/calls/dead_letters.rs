@@ -23,10 +23,7 @@ fn a_message_goes_to_the_dead_letter_queue_instead_of_being_received_once_too_of
     assert_eq!((world.counts(&main), world.counts(&dead)), ((1, 0, 0), (0, 0, 0)));
 
     world.pass(SECOND);
-    let request = ReceiveRequest {
-        max: 10,
-        visibility_timeout: None,
-    };
+    let request = ReceiveRequest { max: 10, visibility_timeout: None };
     let received = world.queues.receive(&main, request, world.now).unwrap();
     assert!(received.deliveries.is_empty());
     assert_eq!(
@@ -36,10 +33,7 @@ fn a_message_goes_to_the_dead_letter_queue_instead_of_being_received_once_too_of
 
     let moved = world.receive_one(&dead);
     assert_eq!((moved.message.id, moved.message.sent_at), (last.message.id, sent_at));
-    assert_eq!(
-        (moved.receive_count, moved.first_received_at),
-        (3, last.first_received_at)
-    );
+    assert_eq!((moved.receive_count, moved.first_received_at), (3, last.first_received_at));
     assert_eq!(moved.dead_letter_source, Some(main.clone()));
     assert_eq!(world.delete(&main, &last.receipt), Ok(Deletion::NothingToDelete));
     assert_eq!((world.counts(&main), world.counts(&dead)), ((0, 0, 0), (0, 1, 0)));
@@ -75,22 +69,8 @@ fn a_dead_letter_queue_counts_its_own_receives() {
             }
         }
     }
-    let expected = [
-        ("main", 1),
-        ("main", 2),
-        ("dead", 3),
-        ("dead", 4),
-        ("grave", 5),
-        ("grave", 6),
-    ];
-    assert_eq!(
-        places
-            .iter()
-            .take(6)
-            .map(|(queue, count)| (queue.as_str(), *count))
-            .collect::<Vec<_>>(),
-        expected
-    );
+    let expected = [("main", 1), ("main", 2), ("dead", 3), ("dead", 4), ("grave", 5), ("grave", 6)];
+    assert_eq!(places.iter().take(6).map(|(queue, count)| (queue.as_str(), *count)).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -117,13 +97,7 @@ fn a_queue_knows_whose_dead_letters_it_takes() {
 fn a_dead_letter_expires_by_when_it_was_first_sent() {
     let mut world = World::new(Configuration::default());
     let dead = world.create("dead", &[("MessageRetentionPeriod", "100")]);
-    let main = world.create(
-        "main",
-        &[
-            ("RedrivePolicy", &redrive_policy("dead", 1)),
-            ("VisibilityTimeout", "90"),
-        ],
-    );
+    let main = world.create("main", &[("RedrivePolicy", &redrive_policy("dead", 1)), ("VisibilityTimeout", "90")]);
     world.send(&main, "x");
     world.receive(&main, 1);
     world.pass(90 * SECOND);

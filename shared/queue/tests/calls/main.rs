@@ -1,5 +1,7 @@
 //! What each call does, one behaviour a test.
 
+#![cfg(test)]
+
 mod world;
 
 mod dead_letters;

@@ -18,10 +18,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(configuration: Configuration) -> Self {
-        Self {
-            queues: Queues::new(configuration),
-            now: Timestamp::from_millis(1_700_000_000_000),
-        }
+        Self { queues: Queues::new(configuration), now: Timestamp::from_millis(1_700_000_000_000) }
     }
 
     pub(crate) fn with_queue(attributes: &[(&str, &str)]) -> (Self, QueueName) {
@@ -41,10 +38,7 @@ impl World {
 
     pub(crate) fn create(&mut self, name: &str, pairs: &[(&str, &str)]) -> QueueName {
         let name = QueueName::parse(name).unwrap();
-        assert_eq!(
-            self.queues.create(&name, &attributes(pairs), self.now),
-            Ok(Creation::Created)
-        );
+        assert_eq!(self.queues.create(&name, &attributes(pairs), self.now), Ok(Creation::Created));
         name
     }
 
@@ -57,10 +51,7 @@ impl World {
     }
 
     pub(crate) fn receive(&mut self, queue: &QueueName, max: usize) -> Vec<Delivery> {
-        let request = ReceiveRequest {
-            max,
-            visibility_timeout: None,
-        };
+        let request = ReceiveRequest { max, visibility_timeout: None };
         self.queues.receive(queue, request, self.now).unwrap().deliveries
     }
 
@@ -69,8 +60,7 @@ impl World {
     }
 
     pub(crate) fn change(&mut self, queue: &QueueName, receipt: &ReceiptHandle, seconds: u64) -> Result<(), Error> {
-        self.queues
-            .change_visibility(queue, receipt, Duration::from_secs(seconds), self.now)
+        self.queues.change_visibility(queue, receipt, Duration::from_secs(seconds), self.now)
     }
 
     pub(crate) fn delete(&mut self, queue: &QueueName, receipt: &ReceiptHandle) -> Result<Deletion, Error> {
@@ -78,27 +68,17 @@ impl World {
     }
 
     pub(crate) fn counts(&mut self, queue: &QueueName) -> (usize, usize, usize) {
-        let Counts {
-            visible,
-            in_flight,
-            delayed,
-        } = self.queues.counts(queue, self.now).unwrap();
+        let Counts { visible, in_flight, delayed } = self.queues.counts(queue, self.now).unwrap();
         (visible, in_flight, delayed)
     }
 
     pub(crate) fn wake(&mut self, queue: &QueueName) -> Option<Duration> {
-        self.queues
-            .next_wake(queue, self.now)
-            .unwrap()
-            .map(|at| at.since(self.now))
+        self.queues.next_wake(queue, self.now).unwrap().map(|at| at.since(self.now))
     }
 }
 
 pub(crate) fn attributes(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 pub(crate) fn redrive_policy(queue: &str, max_receive_count: u32) -> String {
@@ -112,8 +92,5 @@ pub(crate) fn code<T>(result: Result<T, Error>) -> Option<ErrorCode> {
 }
 
 pub(crate) fn bodies(deliveries: &[Delivery]) -> Vec<&str> {
-    deliveries
-        .iter()
-        .map(|delivery| delivery.message.body.as_str())
-        .collect()
+    deliveries.iter().map(|delivery| delivery.message.body.as_str()).collect()
 }
