@@ -1,0 +1,88 @@
+//! The request path: validates a command, writes the records that must exist now, and answers; reads what was derived since.
+//! No derived data is written here.
+//!
+//! Commands are idempotent by their natural key: the same one again is answered alike and writes nothing, also when the
+//! answer to the first was lost on the way.
+
+mod log;
+mod problem;
+
+mod cursor;
+mod input;
+mod store;
+
+mod board;
+mod games;
+mod leaderboards;
+mod players;
+mod stats;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::middleware::from_fn;
+use axum::routing::{get, post};
+use domain::Attributes;
+use events::{EventId, Timestamp};
+use serde::Serialize;
+
+pub use store::{Store, StoreError, StoreFault};
+
+use problem::{Kind, Problem};
+
+/// What the routes work with.
+pub struct Api {
+    store: Store,
+    clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl Api {
+    /// Works on these tables and takes the time from `clock`.
+    pub fn new(store: Store, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { store, clock: Box::new(clock) }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    fn mint_event_id(&self) -> Result<EventId, Problem> {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
+        Ok(EventId::mint(self.now(), random))
+    }
+
+    fn attributes<T: Serialize>(&self, record: &T) -> Result<Attributes, Problem> {
+        let value = serde_json::to_value(record).and_then(serde_json::from_value);
+        value.map_err(|error| Problem::internal(&error))
+    }
+}
+
+/// The event that a request published, on the response's way to the log.
+#[derive(Debug, Clone, Copy)]
+struct Published(EventId);
+
+/// Makes the service that answers the API's requests.
+pub fn router(api: Api) -> Router {
+    Router::new()
+        .route("/players", post(players::register))
+        .route("/players/{player_id}", get(players::show))
+        .route("/players/{player_id}/stats", get(stats::show))
+        .route("/games", post(games::end))
+        .route("/leaderboards/{time_control}", get(leaderboards::list))
+        .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .layer(from_fn(log::log))
+        .with_state(Arc::new(api))
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    Problem::new(Kind::NotFound, format!("There is no resource {path}."))
+}
+
+async fn method_not_allowed(method: Method) -> Problem {
+    Problem::new(Kind::MethodNotAllowed, format!("Method {method} is not among those that header Allow names."))
+}

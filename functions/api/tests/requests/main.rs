@@ -1,0 +1,14 @@
+//! Requests to the API on tables of a DynamoDB that runs in this process.
+
+// The lint's exception for tests does not reach what tests share.
+#![allow(clippy::unwrap_used)]
+
+mod stage;
+
+mod games;
+mod lambda;
+mod leaderboards;
+mod players;
+mod routes;
+mod stats;
+mod trouble;
