@@ -1,0 +1,16 @@
+//! The whole stack on one machine: reads `template.yaml` and runs what it declares, each function as its own process.
+//! Contains no business logic; what a queue does is in the crate `queue`.
+
+pub mod binaries;
+pub mod command_line;
+pub mod gateway;
+pub mod lambda;
+pub mod mapping;
+pub mod model;
+pub mod replay;
+pub mod run;
+pub mod sqs;
+pub mod stack;
+pub mod status;
+pub mod tables;
+pub mod template;

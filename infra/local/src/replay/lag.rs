@@ -1,0 +1,87 @@
+//! How long it takes from the request until a game is on its board, for a sample of games.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use dynoxide::Database;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+/// One game in so many is watched.
+const ONE_IN: usize = 20;
+/// Games that are watched at the same time, at most.
+const WATCHED_MAX: usize = 64;
+/// How often the table is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a game is watched. One that is not on the board by then counts with this lag.
+const WATCHED_FOR: Duration = Duration::from_secs(300);
+
+/// Watches a sample of games.
+#[derive(Clone)]
+pub(super) struct LagProbe {
+    database: Database,
+    views: String,
+    watched: Arc<Semaphore>,
+    lags: Arc<Mutex<Vec<Duration>>>,
+}
+
+/// Percentiles of a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lag {
+    /// How many games were watched.
+    pub(super) samples: usize,
+    /// Half of them were on the board by then.
+    pub p50: Duration,
+    /// 95 of 100.
+    pub p95: Duration,
+    /// 99 of 100.
+    pub p99: Duration,
+}
+
+impl LagProbe {
+    /// Makes a probe of the table of views.
+    pub(super) fn new(database: Database, views: String) -> Self {
+        Self { database, views, watched: Arc::new(Semaphore::new(WATCHED_MAX)), lags: Arc::default() }
+    }
+
+    /// Watches one game in [`ONE_IN`], from when its request was sent until the row of its white player counts it.
+    pub(super) fn watch(&self, number: usize, sent: Instant, answer: &Value) {
+        let (Some(board), Some(player)) = (answer["time_control"].as_str(), answer["white"]["player_id"].as_str())
+        else {
+            return;
+        };
+        let games = answer["white"]["games"].as_u64().unwrap_or(0);
+        if !number.is_multiple_of(ONE_IN) {
+            return;
+        }
+        let Ok(permit) = self.watched.clone().try_acquire_owned() else {
+            return;
+        };
+        let (probe, key) = (self.clone(), format!("BOARD#{board}#{player}"));
+        tokio::spawn(async move {
+            while sent.elapsed() < WATCHED_FOR && probe.games(&key) < games {
+                sleep(LOOK_EVERY).await;
+            }
+            probe.lags.lock().unwrap_or_else(PoisonError::into_inner).push(sent.elapsed());
+            drop(permit);
+        });
+    }
+
+    /// Returns the percentiles so far, if any game has been watched to its end.
+    pub(super) fn lag(&self) -> Option<Lag> {
+        let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lags.sort_unstable();
+        let last = lags.len().checked_sub(1)?;
+        let percentile = |percent: usize| lags[last * percent / 100];
+        Some(Lag { samples: lags.len(), p50: percentile(50), p95: percentile(95), p99: percentile(99) })
+    }
+
+    fn games(&self, partition: &str) -> u64 {
+        let key = json!({"pk": {"S": partition}, "sk": {"S": "ROW"}});
+        let request = json!({"TableName": self.views, "Key": key, "ProjectionExpression": "games"});
+        let item = serde_json::from_value(request).ok().and_then(|request| self.database.get_item(request).ok());
+        let item = item.and_then(|response| serde_json::to_value(response).ok()).unwrap_or_default();
+        item["Item"]["games"]["N"].as_str().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+}

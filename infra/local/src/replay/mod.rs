@@ -1,0 +1,188 @@
+//! Replays games through the HTTP API as a game server would, waits until the stack is quiet, and compares what it shows
+//! with an independent fold of the games.
+
+mod client;
+mod comparison;
+mod fold;
+mod game;
+mod generated;
+mod lag;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use events::Timestamp;
+use serde_json::json;
+use thiserror::Error;
+use tokio::time::{Instant, timeout};
+
+use crate::command_line::{HostilityOptions, ReplayOptions, Scenario};
+use crate::mapping::stream::StreamError;
+use crate::stack::Stack;
+use crate::status::Screen;
+pub use client::ClientError;
+use client::{Client, Jobs, run_all};
+pub use comparison::ComparisonError;
+use comparison::{Comparison, compare};
+use fold::Fold;
+use game::{Game, real_games};
+use generated::generated_games;
+use lag::{Lag, LagProbe};
+
+/// How long the stack may take to become quiet after the last game.
+const QUIET_WITHIN: Duration = Duration::from_secs(900);
+/// End of the last generated game: 2026-01-01T00:00:00Z, so that the same seed gives the same games on any day.
+const GENERATED_UNTIL_MS: i64 = 1_767_225_600_000;
+
+/// Why a replay came to no comparison.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// The bundled games cannot be read.
+    #[error("tests/data/rated-games.csv cannot be read")]
+    Games(#[from] csv::Error),
+    /// The API did not take a command.
+    #[error("the replay stopped")]
+    Client(#[from] ClientError),
+    /// A stream cannot be read.
+    #[error("it cannot be told whether the stack is quiet")]
+    Stream(#[from] StreamError),
+    /// Something still goes round.
+    #[error("the stack is not quiet {} s after the last game", QUIET_WITHIN.as_secs())]
+    NotQuiet,
+    /// Nothing could be compared.
+    #[error("the comparison stopped")]
+    Comparison(#[from] ComparisonError),
+    /// The template has no table of views.
+    #[error("the template declares no table whose name ends in -views")]
+    NoViews,
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is as the fold says.
+    Same,
+    /// Something is not, or messages were given up.
+    Different,
+}
+
+/// Replays what the options say and prints the boards' top rows and the comparison.
+///
+/// # Errors
+///
+/// When the games could not be replayed to their end, or not compared.
+pub async fn replay(
+    options: &ReplayOptions,
+    hostility: &HostilityOptions,
+    stack: &Stack,
+    screen: &Screen,
+) -> Result<Verdict, ReplayError> {
+    let games = Arc::new(match options.scenario {
+        Scenario::Replay => real_games()?,
+        Scenario::Games => {
+            let until = Timestamp::from_millis(GENERATED_UNTIL_MS);
+            generated_games(options.players, options.games, until, hostility.seed)
+        }
+    });
+    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
+    let views = views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)?;
+    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+    let fold = Fold::of(&games);
+    post_players(&client, &fold).await?;
+    screen.say(&format!("{} players registered; posting {} games", fold.players().len(), games.len()));
+
+    let probe = LagProbe::new(stack.database().clone(), views.clone());
+    let started = Instant::now();
+    post_games(&client, &games, options.rate, &probe).await?;
+    let posting = started.elapsed();
+    let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
+    quiet.map_err(|_| ReplayError::NotQuiet)??;
+    let draining = started.elapsed() - posting;
+
+    let mut comparison = compare(&fold, &client, stack.database(), &views).await?;
+    for (queue, messages) in stack.dead_letters() {
+        if messages > 0 {
+            comparison.differ(format!("{queue} holds {messages} messages"));
+        }
+    }
+    screen.say(&boards(&comparison));
+    let rate = games.len() as f64 / posting.as_secs_f64();
+    screen.say(&format!(
+        "{} games posted in {:.1} s ({rate:.0}/s), {} requests repeated; quiet {:.1} s later{}",
+        games.len(),
+        posting.as_secs_f64(),
+        client.repeats(),
+        draining.as_secs_f64(),
+        probe.lag().map(|lag| lag_line(&lag)).unwrap_or_default()
+    ));
+    screen.say(&verdict_text(&comparison));
+    Ok(if comparison.differences == 0 { Verdict::Same } else { Verdict::Different })
+}
+
+async fn post_players(client: &Client, fold: &Fold) -> Result<(), ClientError> {
+    let players: Vec<_> = fold.players().into_iter().cloned().collect();
+    let post = |number: usize| {
+        let (client, player) = (client.clone(), players[number].clone());
+        async move { client.post("/players", &json!({"player_id": player, "username": player})).await.map(|_| ()) }
+    };
+    run_all(Jobs::independent(players.len()), 0, post).await
+}
+
+async fn post_games(client: &Client, games: &Arc<Vec<Game>>, rate: u32, probe: &LagProbe) -> Result<(), ClientError> {
+    let post = |number: usize| {
+        let (client, games, probe) = (client.clone(), games.clone(), probe.clone());
+        async move {
+            let sent = Instant::now();
+            let answer = client.post("/games", &games[number].command()).await?;
+            probe.watch(number, sent, &answer);
+            Ok(())
+        }
+    };
+    run_all(Jobs::in_order_of_players(games), rate, post).await
+}
+
+fn boards(comparison: &Comparison) -> String {
+    let mut text = String::from("leaderboards, top rows:");
+    for (time_control, rows) in &comparison.tops {
+        let _ = write!(text, "\n  {time_control}");
+        if rows.is_empty() {
+            text.push_str(": no players");
+        }
+        for row in rows {
+            let games = if row.games == 1 { "game" } else { "games" };
+            let _ =
+                write!(text, "\n  {:>4}. {:<38} {:>4}  {:>4} {games}", row.rank, row.player_id, row.rating, row.games);
+        }
+    }
+    text
+}
+
+fn lag_line(lag: &Lag) -> String {
+    let seconds = |duration: Duration| duration.as_secs_f64();
+    format!(
+        "\nfrom request to board: p50 {:.2} s, p95 {:.2} s, p99 {:.2} s ({} games watched)",
+        seconds(lag.p50),
+        seconds(lag.p95),
+        seconds(lag.p99),
+        lag.samples
+    )
+}
+
+fn verdict_text(comparison: &Comparison) -> String {
+    let Comparison { rows, cells, counters, places, differences, told, .. } = comparison;
+    let mut text = format!(
+        "compared with an independent fold: {rows} rows and ranks, {places} places with neighbours, {cells} histogram cells, \
+         {counters} counters of results: "
+    );
+    match differences {
+        0 => text.push_str("no difference"),
+        _ => {
+            let _ = write!(text, "{differences} differences");
+            for difference in told {
+                let _ = write!(text, "\n  {difference}");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,241 @@
+//! A run of the program: command line, build, stack, replay, and how they end. What is run is in the other modules.
+
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::binaries::{self, BuildError};
+use crate::command_line::{CommandLine, NoTemplate};
+use crate::model::Model;
+use crate::replay::{ReplayError, Verdict, replay};
+use crate::stack::{Addresses, Listeners, Settings, Stack, StartError};
+use crate::status::Screen;
+use crate::template::{self, TemplateError};
+
+/// Exit code of a replay whose result is not what it should be.
+const DIFFERENT: u8 = 1;
+
+/// Exit code of a stack that could not be started.
+const CANNOT_START: u8 = 2;
+
+/// Exit code of a run that was interrupted before its end.
+const INTERRUPTED: u8 = 130;
+
+/// What the stack logs about itself unless `RUST_LOG` says otherwise. The emulator warns of every refused condition.
+const LOG_FILTER: &str = "warn,dynoxide=off";
+
+/// File in the log folder with what the stack says of itself.
+const STACK_LOG: &str = "stack.log";
+
+/// Why a stack could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no template.
+    #[error(transparent)]
+    NoTemplate(#[from] NoTemplate),
+    /// The template is wrong.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The log folder cannot be used.
+    #[error("cannot use the log folder {}", path.display())]
+    Logs {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The folder of the functions' binaries is not there.
+    #[error("there is no folder {} with binaries", path.display())]
+    NoBinaries {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The functions cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The stack cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The replay came to no comparison.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// Signals cannot be listened to.
+    #[error("cannot listen to signals")]
+    Signals {
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Runs what a command line says and returns the program's exit code.
+pub async fn run(line: CommandLine) -> ExitCode {
+    let screen = Screen::standard_output();
+    run_on(&screen, &line).await.unwrap_or_else(|error| {
+        eprintln!("error: {}", chain(&error));
+        match error {
+            // The stack ran, but nothing could be compared.
+            RunError::Replay(_) => ExitCode::from(DIFFERENT),
+            RunError::NoTemplate(_)
+            | RunError::Template(_)
+            | RunError::Logs { .. }
+            | RunError::NoBinaries { .. }
+            | RunError::Build(_)
+            | RunError::Start(_)
+            | RunError::Signals { .. } => ExitCode::from(CANNOT_START),
+        }
+    })
+}
+
+/// Returns an error and all its sources on one line.
+pub fn chain(error: &dyn Error) -> String {
+    let texts: Vec<_> = std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string).collect();
+    texts.join(": ").replace('\n', " ")
+}
+
+async fn run_on(screen: &Screen, line: &CommandLine) -> Result<ExitCode, RunError> {
+    let mut signals = Signals::listen()?;
+    let template = line.template()?;
+    let model = template::read(&template, &line.parameters.iter().cloned().collect())?;
+    let logs = log_folder(line.logs.as_deref())?;
+    start_logging(&logs)?;
+    // Before the build, which takes longer than finding out that a port is in use.
+    let listeners = Listeners::bind(addresses(line)).await?;
+    let binaries = tokio::select! {
+        binaries = binaries(line, &template, &model) => binaries?,
+        () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    let stack = Stack::start(model, listeners, &settings(line, binaries, &logs)).await?;
+    screen.say(&banner(&stack, &template, &logs));
+    let exit = tokio::select! {
+        () = screen.watch(|| stack.snapshot()) => ExitCode::SUCCESS,
+        exit = work(line, &stack, screen, &mut signals) => exit?,
+    };
+    stack.stop().await;
+    Ok(exit)
+}
+
+/// Replays what is asked for, and returns when the stack should end.
+async fn work(line: &CommandLine, stack: &Stack, screen: &Screen, signals: &mut Signals) -> Result<ExitCode, RunError> {
+    if line.empty {
+        signals.received().await;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let verdict = tokio::select! {
+        verdict = replay(&line.replay, &line.hostility, stack, screen) => verdict?,
+        () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    if !line.once {
+        screen.say(&format!("the stack stays up; Ctrl-C ends it\n{}", addresses_text(stack)));
+        signals.received().await;
+    }
+    Ok(match verdict {
+        Verdict::Same => ExitCode::SUCCESS,
+        Verdict::Different => ExitCode::from(DIFFERENT),
+    })
+}
+
+/// Ctrl-C and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, RunError> {
+        let listen = |kind| signal(kind).map_err(|source| RunError::Signals { source });
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    /// Waits for one of them.
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+fn addresses(line: &CommandLine) -> Addresses {
+    let options = &line.addresses;
+    Addresses {
+        api: options.address(options.api_port),
+        dynamodb: options.address(options.dynamodb_port),
+        sqs: options.address(options.sqs_port),
+    }
+}
+
+async fn binaries(line: &CommandLine, template: &Path, model: &Model) -> Result<PathBuf, RunError> {
+    match &line.binaries {
+        Some(folder) if folder.is_dir() => Ok(folder.clone()),
+        Some(folder) => Err(RunError::NoBinaries { path: folder.clone() }),
+        None => Ok(binaries::build(template, &model.functions).await?),
+    }
+}
+
+fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path) -> Settings {
+    Settings {
+        data: line.data.clone(),
+        binaries,
+        logs: logs.to_owned(),
+        idle: line.scaling.idle_seconds,
+        instances_max: line.scaling.instances_max.into(),
+        api_concurrency: line.scaling.api_concurrency.into(),
+        hostility: line.hostility.deliveries(),
+        kill_every: line.hostility.kill_every,
+        visibility_timeout: line.hostility.visibility_timeout(),
+    }
+}
+
+/// Makes the folder for logs: the given one, or a new one for temporary files.
+fn log_folder(given: Option<&Path>) -> Result<PathBuf, RunError> {
+    let path = match given {
+        Some(folder) => folder.to_owned(),
+        None => std::env::temp_dir().join(format!("local-stack-{}", std::process::id())),
+    };
+    match std::fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(RunError::Logs { path, source }),
+    }
+}
+
+/// Writes what the stack says of itself to a file, so that the screen stays readable.
+fn start_logging(logs: &Path) -> Result<(), RunError> {
+    let path = logs.join(STACK_LOG);
+    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = file.map_err(|source| RunError::Logs { path, source })?;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(file));
+    // A program that has its own subscriber keeps it.
+    let _ = subscriber.try_init();
+    Ok(())
+}
+
+/// Returns what is said when a stack has started: what it leaves out, where it answers, and where it logs.
+fn banner(stack: &Stack, template: &Path, logs: &Path) -> String {
+    let left_out = stack.model().unsupported.iter();
+    let left_out = left_out.map(|it| format!("not supported: {}: {}: {}\n", it.template, it.resource, it.property));
+    format!(
+        "{}{} is running; Ctrl-C ends it\n{}\n  logs      {}",
+        left_out.collect::<String>(),
+        template.display(),
+        addresses_text(stack),
+        logs.display()
+    )
+}
+
+fn addresses_text(stack: &Stack) -> String {
+    let addresses = stack.addresses();
+    format!(
+        "  HTTP API  {}\n  DynamoDB  {}   (AWS_ENDPOINT_URL_DYNAMODB)\n  SQS       {}   (AWS_ENDPOINT_URL_SQS)",
+        addresses.api_url(),
+        addresses.dynamodb_url(),
+        addresses.sqs_url()
+    )
+}

@@ -1,0 +1,11 @@
+//! The parts of the local stack at work together: instances, mappings and the HTTP API, with functions that are tasks of
+//! the test and speak the real Runtime API.
+
+mod gateway;
+mod lambda;
+mod processes;
+mod program;
+mod queue_mapping;
+mod runtime;
+mod stream_mapping;
+mod whole;

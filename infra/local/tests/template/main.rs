@@ -1,0 +1,9 @@
+//! The template reader, from the outside: files in, model or error out.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod errors;
+mod intrinsics;
+mod project;
+mod support;
+mod unsupported;

@@ -1,0 +1,238 @@
+//! The project's own template gives exactly the stack that the documents describe.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use local::model::{Bisect, Failures, Function, Model, Queue, QueueMapping, Route, StreamMapping, Table, Unsupported};
+use local::template::{ignored, read};
+use serde_json::{Value, json};
+
+const HOUR: u64 = 3_600;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap().to_owned()
+}
+
+fn project(parameters: &[(&str, &str)]) -> Model {
+    let parameters: BTreeMap<String, String> =
+        parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    read(&root().join("template.yaml"), &parameters).unwrap()
+}
+
+fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn function(name: &str, timeout: u64, memory_mib: u32, environment: &[(&str, &str)]) -> Function {
+    Function {
+        name: format!("players-engine-{name}"),
+        binary: name.to_owned(),
+        code: root(),
+        environment: texts(environment),
+        timeout: Duration::from_secs(timeout),
+        memory_mib,
+    }
+}
+
+fn consumer(name: &str, memory_mib: u32, tables: &[(&str, &str)]) -> Function {
+    let queue_url = format!("https://sqs.us-east-1.amazonaws.com/000000000000/players-engine-{name}");
+    function(name, 30, memory_mib, &[tables, &[("QUEUE_URL", &queue_url)]].concat())
+}
+
+fn queue(name: &str, attributes: &[(&str, &str)]) -> Queue {
+    Queue { name: format!("players-engine-{name}"), attributes: texts(attributes) }
+}
+
+fn consumer_queues(name: &str) -> [Queue; 2] {
+    let arn = format!("arn:aws:sqs:us-east-1:000000000000:players-engine-{name}");
+    let redrive = json!({ "deadLetterTargetArn": format!("{arn}-dead-letters"), "maxReceiveCount": 20 }).to_string();
+    let allow = json!({ "redrivePermission": "byQueue", "sourceQueueArns": [arn] }).to_string();
+    let (four_days, two_weeks) = ((4 * 24 * HOUR).to_string(), (14 * 24 * HOUR).to_string());
+    [
+        queue(
+            name,
+            &[("VisibilityTimeout", "190"), ("MessageRetentionPeriod", &four_days), ("RedrivePolicy", &redrive)],
+        ),
+        queue(
+            &format!("{name}-dead-letters"),
+            &[("MessageRetentionPeriod", &two_weeks), ("RedriveAllowPolicy", &allow)],
+        ),
+    ]
+}
+
+fn queue_mapping(name: &str, batch_size: usize, maximum_concurrency: usize) -> QueueMapping {
+    QueueMapping {
+        queue: format!("players-engine-{name}"),
+        function: format!("players-engine-{name}"),
+        batch_size,
+        batching_window: Duration::from_secs(1),
+        maximum_concurrency: Some(maximum_concurrency),
+        failures: Failures::ReportBatchItemFailures,
+    }
+}
+
+fn route(method: &str, path: &str) -> Route {
+    Route { method: method.to_owned(), path: path.to_owned(), function: "players-engine-api".to_owned() }
+}
+
+fn string_attributes(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({ "AttributeName": name, "AttributeType": "S" })).collect()
+}
+
+fn keys(hash: &str, range: &str) -> Value {
+    json!([{ "AttributeName": hash, "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }])
+}
+
+fn table(name: &str, attributes: &[&str], additions: &[(&str, Value)], time_to_live: Option<&str>) -> Table {
+    let name = format!("players-engine-{name}");
+    let mut request = json!({
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": string_attributes(attributes),
+        "KeySchema": keys("pk", "sk"),
+    });
+    for (property, value) in additions {
+        request[*property] = value.clone();
+    }
+    Table { name, create_request: request.to_string(), time_to_live_attribute: time_to_live.map(str::to_owned) }
+}
+
+#[test]
+fn the_tables_are_those_of_the_design() {
+    let order = json!([{
+        "IndexName": "order",
+        "KeySchema": keys("order_block", "order_rank"),
+        "Projection": { "ProjectionType": "ALL" },
+    }]);
+    let stream = json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
+
+    let model = project(&[]);
+
+    let expected = [
+        table("records", &["pk", "sk"], &[("StreamSpecification", stream)], None),
+        table("views", &["pk", "sk", "order_block", "order_rank"], &[("GlobalSecondaryIndexes", order)], None),
+        table("ledger", &["pk", "sk"], &[], Some("expires_at")),
+    ];
+    assert_eq!(model.tables, expected);
+}
+
+#[test]
+fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
+    let model = project(&[]);
+
+    let [game_ended, game_ended_dead_letters] = consumer_queues("game-ended");
+    let [statistics, statistics_dead_letters] = consumer_queues("game-ended-statistics");
+    let two_weeks = (14 * 24 * HOUR).to_string();
+    let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
+    assert_eq!(model.queues, [game_ended, game_ended_dead_letters, statistics, statistics_dead_letters, rejected]);
+    assert_eq!(
+        model.queue_mappings,
+        [queue_mapping("game-ended", 500, 2), queue_mapping("game-ended-statistics", 100, 5)]
+    );
+}
+
+#[test]
+fn the_relay_reads_the_stream_of_records() {
+    let model = project(&[]);
+
+    let expected = StreamMapping {
+        table: "players-engine-records".to_owned(),
+        function: "players-engine-outbox-relay".to_owned(),
+        batch_size: 100,
+        batching_window: Duration::ZERO,
+        bisect: Bisect::OnFunctionError,
+        maximum_retry_attempts: None,
+        parallelization_factor: 4,
+        failures: Failures::ReportBatchItemFailures,
+    };
+    assert_eq!(model.stream_mappings, [expected]);
+}
+
+#[test]
+fn every_function_is_told_the_names_that_it_uses() {
+    let records = ("RECORDS_TABLE", "players-engine-records");
+    let views = ("VIEWS_TABLE", "players-engine-views");
+    let ledger = ("LEDGER_TABLE", "players-engine-ledger");
+    let queues = ("QUEUE_URL_PREFIX", "https://sqs.us-east-1.amazonaws.com/000000000000/players-engine-");
+
+    let model = project(&[]);
+
+    let expected = [
+        function("api", 10, 256, &[records, views]),
+        consumer("game-ended", 512, &[records, views, ledger]),
+        consumer("game-ended-statistics", 256, &[records, views, ledger]),
+        function("outbox-relay", 60, 256, &[queues]),
+    ];
+    assert_eq!(model.functions, expected);
+    for function in &model.functions {
+        let manifest = function.code.join("functions").join(&function.binary).join("Cargo.toml");
+        assert!(manifest.is_file(), "{} is missing", manifest.display());
+    }
+}
+
+#[test]
+fn the_routes_are_those_of_the_api() {
+    let model = project(&[]);
+
+    let expected = [
+        route("POST", "/players"),
+        route("GET", "/players/{player_id}"),
+        route("GET", "/players/{player_id}/stats"),
+        route("POST", "/games"),
+        route("GET", "/leaderboards/{time_control}"),
+        route("GET", "/leaderboards/{time_control}/players/{player_id}"),
+    ];
+    assert_eq!(model.routes, expected);
+}
+
+#[test]
+fn nothing_in_the_template_is_unsupported() {
+    assert_eq!(project(&[]).unsupported, Vec::<Unsupported>::new());
+}
+
+#[test]
+fn the_prefix_is_part_of_every_name() {
+    let model = project(&[("Prefix", "other")]);
+
+    let tables = model.tables.iter().map(|table| &table.name);
+    let queues = model.queues.iter().map(|queue| &queue.name);
+    let functions = model.functions.iter().map(|function| &function.name);
+    for name in tables.chain(queues).chain(functions) {
+        assert!(name.starts_with("other-"), "{name}");
+    }
+    assert_eq!(model.stream_mappings[0].table, "other-records");
+    assert!(model.functions[3].environment["QUEUE_URL_PREFIX"].ends_with("/other-"));
+}
+
+#[test]
+fn dynoxide_creates_the_tables_as_they_are_requested() {
+    let database = dynoxide::Database::memory().unwrap();
+    for table in project(&[]).tables {
+        let request = serde_json::from_str(&table.create_request).unwrap();
+        let description = database.create_table(request).unwrap().table_description;
+        assert_eq!(description.table_name, table.name);
+        assert_eq!(description.latest_stream_arn.is_some(), table.name.ends_with("-records"));
+        let indexes = description.global_secondary_indexes.map_or(0, |indexes| indexes.len());
+        assert_eq!(indexes, usize::from(table.name.ends_with("-views")));
+    }
+}
+
+#[test]
+fn everything_that_is_ignored_has_a_reason() {
+    let lists = [
+        ignored::RESOURCES,
+        ignored::ATTRIBUTES,
+        ignored::SECTIONS,
+        ignored::PARAMETER,
+        ignored::NESTED_STACK,
+        ignored::TABLE,
+        ignored::QUEUE,
+        ignored::FUNCTION,
+        ignored::MAPPING,
+        ignored::HTTP_API,
+    ];
+    for (name, reason) in lists.into_iter().flatten() {
+        assert!(reason.len() > 10, "{name} is ignored without a reason");
+    }
+}
