@@ -46,8 +46,11 @@ pub fn run() -> impl Strategy<Value = Run> {
     })
 }
 
+/// A game as it is drawn: white and the distance to black, result, board, both ratings, hours after the first moment.
+type Drawn = ((u32, u32), u8, u8, u16, u16, u64);
+
 /// Numbers every player's games in order, as the request path does.
-fn history(games: &[((u32, u32), u8, u8, u16, u16, u64)]) -> Vec<Event> {
+fn history(games: &[Drawn]) -> Vec<Event> {
     let mut played: BTreeMap<(u32, TimeControl), u64> = BTreeMap::new();
     games
         .iter()

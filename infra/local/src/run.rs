@@ -11,6 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::binaries::{self, BuildError};
 use crate::command_line::{CommandLine, NoTemplate};
+use crate::lambda::REGION;
 use crate::model::Model;
 use crate::replay::{ReplayError, Verdict, replay};
 use crate::stack::{Addresses, Listeners, Settings, Stack, StartError};
@@ -56,6 +57,14 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
+    /// A function's binary is not among them.
+    #[error("function {function} has no binary {}", path.display())]
+    NoBinary {
+        /// The function.
+        function: String,
+        /// Where its binary should be.
+        path: PathBuf,
+    },
     /// The functions cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -86,6 +95,7 @@ pub async fn run(line: CommandLine) -> ExitCode {
             | RunError::Template(_)
             | RunError::Logs { .. }
             | RunError::NoBinaries { .. }
+            | RunError::NoBinary { .. }
             | RunError::Build(_)
             | RunError::Start(_)
             | RunError::Signals { .. } => ExitCode::from(CANNOT_START),
@@ -173,7 +183,13 @@ fn addresses(line: &CommandLine) -> Addresses {
 
 async fn binaries(line: &CommandLine, template: &Path, model: &Model) -> Result<PathBuf, RunError> {
     match &line.binaries {
-        Some(folder) if folder.is_dir() => Ok(folder.clone()),
+        Some(folder) if folder.is_dir() => {
+            let mut functions = model.functions.iter().map(|function| (function, folder.join(&function.binary)));
+            match functions.find(|(_, path)| !path.is_file()) {
+                Some((function, path)) => Err(RunError::NoBinary { function: function.name.clone(), path }),
+                None => Ok(folder.clone()),
+            }
+        }
         Some(folder) => Err(RunError::NoBinaries { path: folder.clone() }),
         None => Ok(binaries::build(template, &model.functions).await?),
     }
@@ -233,7 +249,7 @@ fn banner(stack: &Stack, template: &Path, logs: &Path) -> String {
 fn addresses_text(stack: &Stack) -> String {
     let addresses = stack.addresses();
     format!(
-        "  HTTP API  {}\n  DynamoDB  {}   (AWS_ENDPOINT_URL_DYNAMODB)\n  SQS       {}   (AWS_ENDPOINT_URL_SQS)",
+        "  HTTP API  {}\n  DynamoDB  {}\n  SQS       {}\n  AWS CLI   aws --endpoint-url ADDRESS ..., any credentials, region {REGION}",
         addresses.api_url(),
         addresses.dynamodb_url(),
         addresses.sqs_url()

@@ -243,7 +243,11 @@ impl Batch {
         for (position, first) in &self.repeats {
             outcomes[*position] = match &outcomes[*first] {
                 Outcome::Applied => Outcome::Duplicate,
-                shared => shared.clone(),
+                shared @ (Outcome::Duplicate
+                | Outcome::Stale
+                | Outcome::Ignored(_)
+                | Outcome::Retry(_)
+                | Outcome::Rejected(_)) => shared.clone(),
             };
         }
         outcomes

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Fault, Stage};
 
 /// Players by rating: ties within a block, ties at both sides of a block's border (64 ratings wide), empty blocks between,
 /// both ends of the scale.
@@ -90,6 +90,15 @@ async fn a_page_has_fifty_rows_unless_asked_otherwise() {
     let rest = stage.get(&format!("/leaderboards/blitz?cursor={next}")).await;
     assert_eq!(rest.body["rows"].as_array().unwrap(), &expected(&players)[50..]);
     assert_eq!(rest.body["next_cursor"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_page_does_not_end_where_a_query_s_page_does() {
+    let players = ratings();
+    let stage = stage(&players).await;
+    stage.fail("Query", vec![Fault::SmallPage; 100]);
+    let page = stage.get("/leaderboards/blitz?limit=20").await;
+    assert_eq!(page.body["rows"].as_array().unwrap(), &expected(&players)[..20]);
 }
 
 #[tokio::test]

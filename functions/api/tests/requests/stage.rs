@@ -45,6 +45,8 @@ pub(crate) enum Fault {
     Answer(u16, Value),
     /// It is not carried out; a batch read is answered with all its keys left out.
     LeftOut,
+    /// It is carried out, but a query's page ends after one row.
+    SmallPage,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +62,7 @@ struct Faulty {
 }
 
 impl HttpConnector for Faulty {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap().to_owned();
         *self.wire.calls.lock().unwrap().entry(operation.clone()).or_default() += 1;
@@ -82,12 +84,24 @@ impl HttpConnector for Faulty {
                 })
             }
             Some(Fault::Answer(status, body)) => canned(status, body.to_string()),
+            Some(Fault::SmallPage) => {
+                let mut query = asked(&request);
+                query["Limit"] = json!(1);
+                let body = query.to_string();
+                request.headers_mut().insert("content-length", body.len().to_string());
+                *request.body_mut() = SdkBody::from(body);
+                self.inner.call(request)
+            }
             Some(Fault::LeftOut) => {
-                let asked: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+                let asked = asked(&request);
                 canned(200, json!({"Responses": {}, "UnprocessedKeys": asked["RequestItems"]}).to_string())
             }
         }
     }
+}
+
+fn asked(request: &HttpRequest) -> Value {
+    serde_json::from_slice(request.body().bytes().unwrap()).unwrap()
 }
 
 /// What all tests' requests have logged. The log is the whole process's: a subscriber of one thread would race with threads

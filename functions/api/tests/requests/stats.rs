@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, game};
+use crate::stage::{Fault, Stage, game};
 
 async fn stage() -> Stage {
     let stage = Stage::new().await;
@@ -58,6 +58,20 @@ async fn results_are_counted_in_total_and_by_day() {
     let bea = stage.get("/players/bea/stats?from=2026-10-31&to=2026-10-31").await;
     assert_eq!(bea.body["days"], json!([day("2026-10-31", "blitz", results(0, 0, 1))]));
     assert_eq!(bea.body["totals"]["blitz"], results(1, 1, 2));
+}
+
+#[tokio::test]
+async fn results_are_read_to_the_last_page() {
+    let stage = stage().await;
+    for number in 1..=4 {
+        play(&stage, &format!("g-{number}"), &format!("2026-11-0{number}T12:00:00Z"), "blitz", "1-0").await;
+        play(&stage, &format!("h-{number}"), &format!("2026-11-0{number}T12:00:00Z"), "rapid", "1-0").await;
+    }
+    let whole = stage.get("/players/ann/stats").await;
+    assert_eq!(whole.body["days"].as_array().unwrap().len(), 8);
+    stage.fail("Query", vec![Fault::SmallPage; 20]);
+    let paged = stage.get("/players/ann/stats").await;
+    assert_eq!((paged.status, paged.body), (whole.status, whole.body));
 }
 
 #[tokio::test]

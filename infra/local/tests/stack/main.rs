@@ -1,6 +1,8 @@
 //! The parts of the local stack at work together: instances, mappings and the HTTP API, with functions that are tasks of
 //! the test and speak the real Runtime API.
 
+#![cfg(test)]
+
 mod gateway;
 mod lambda;
 mod processes;
