@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aws::ledger::DynamoLedger;
-use consumer::{BatchReport, Cost, Delivery, Driver, Ledger};
+use consumer::{BatchReport, Clock, Cost, Delivery, Driver, Ledger, Random};
 use domain::leaderboard::Leaderboard;
 use domain::statistics::Statistics;
 use domain::{Attributes, Decider, Key};
-use events::{Consumer, Event};
+use events::{Consumer, Event, Timestamp};
 use testkit::contract::Subject;
 use testkit::sample::{game_ended, now, player_id, player_record, username};
-use testkit::{ManualEnvironment, MemoryLedger, RecordedVisibility};
+use testkit::{MemoryLedger, RecordedVisibility};
 use tests::DynamoDb;
 
 /// Players, of whom the first hundredth plays a tenth of the games.
@@ -38,6 +38,27 @@ fn main() {
     }
 }
 
+/// Real time, counted from the moment at which the sample events were minted: on any day they are young enough for claims.
+struct Environment {
+    started: Instant,
+}
+
+impl Clock for Environment {
+    fn now(&self) -> Timestamp {
+        now() + self.started.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+impl Random for Environment {
+    fn bits(&self) -> u64 {
+        fastrand::u64(..)
+    }
+}
+
 /// What the write units of a line are divided by.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
@@ -51,7 +72,7 @@ async fn on_memory<D: Decider>(consumer: Consumer, decider: D, size: usize) {
         let (key, attributes) = player_record(number);
         ledger.put(key, attributes);
     }
-    let environment = ManualEnvironment::new(now(), 1);
+    let environment = Environment { started: Instant::now() };
     let driver = Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() };
     measure(&format!("{consumer}, memory, batches of {size}"), &driver, size, None).await;
 }
@@ -60,7 +81,7 @@ async fn on_dynamodb<D: Decider>(consumer: Consumer, decider: D, size: usize, un
     let dynamodb = DynamoDb::start_without_faults().await;
     let ledger: DynamoLedger = dynamodb.ledger().clone();
     register(&dynamodb).await;
-    let environment = ManualEnvironment::new(now(), 1);
+    let environment = Environment { started: Instant::now() };
     let driver = Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() };
     measure(&format!("{consumer}, DynamoDB, batches of {size}"), &driver, size, Some(unit)).await;
 }
@@ -68,7 +89,7 @@ async fn on_dynamodb<D: Decider>(consumer: Consumer, decider: D, size: usize, un
 /// Handles games of players who are on the board already, and prints what that took.
 async fn measure<D: Decider, L: Ledger>(
     name: &str,
-    driver: &Driver<D, L, ManualEnvironment, RecordedVisibility>,
+    driver: &Driver<D, L, Environment, RecordedVisibility>,
     size: usize,
     unit: Option<Unit>,
 ) {
@@ -98,7 +119,7 @@ async fn measure<D: Decider, L: Ledger>(
 }
 
 async fn handle<D: Decider, L: Ledger>(
-    driver: &Driver<D, L, ManualEnvironment, RecordedVisibility>,
+    driver: &Driver<D, L, Environment, RecordedVisibility>,
     games: &[Event],
 ) -> Cost {
     let deliveries: Vec<Delivery> = games
