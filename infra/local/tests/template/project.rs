@@ -1,9 +1,10 @@
 //! The project's own template gives exactly the stack that the documents describe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use events::{EventType, RELAY_REJECTED_QUEUE};
 use local::model::{Bisect, Failures, Function, Model, Queue, QueueMapping, Route, StreamMapping, Table, Unsupported};
 use local::template::{ignored, read};
 use serde_json::{Value, json};
@@ -235,4 +236,24 @@ fn everything_that_is_ignored_has_a_reason() {
     for (name, reason) in lists.into_iter().flatten() {
         assert!(reason.len() > 10, "{name} is ignored without a reason");
     }
+}
+
+#[test]
+fn every_consumer_of_the_topology_has_its_queue_and_every_queue_its_consumer() {
+    let model = project(&[]);
+    let named = |name: &str| format!("players-engine-{name}");
+    let consumers: BTreeSet<String> = EventType::ALL
+        .into_iter()
+        .flat_map(|event_type| event_type.consumers().iter().collect::<Vec<_>>())
+        .map(|consumer| named(consumer.as_str()))
+        .collect();
+    let mapped: BTreeSet<String> = model.queue_mappings.iter().map(|mapping| mapping.queue.clone()).collect();
+    assert_eq!(mapped, consumers);
+    assert!(model.queue_mappings.iter().all(|mapping| mapping.queue == mapping.function));
+    let mut declared: BTreeSet<String> = model.queues.iter().map(|queue| queue.name.clone()).collect();
+    for consumer in &consumers {
+        assert!(declared.remove(consumer), "{consumer} has no queue");
+        assert!(declared.remove(&format!("{consumer}-dead-letters")), "{consumer} has no dead letter queue");
+    }
+    assert_eq!(declared, BTreeSet::from([named(RELAY_REJECTED_QUEUE)]));
 }
