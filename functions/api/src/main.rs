@@ -4,20 +4,13 @@ use std::process::ExitCode;
 
 use api::{Api, Store, router};
 use aws::config::{ApiConfig, environment};
+use aws::function;
 use aws::system::System;
-use aws::telemetry;
 use consumer::Clock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    telemetry::init(environment);
-    match start().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(error = telemetry::chain(error.as_ref()), "the function cannot run");
-            ExitCode::FAILURE
-        }
-    }
+    function::run(start()).await
 }
 
 async fn start() -> Result<(), lambda_http::Error> {

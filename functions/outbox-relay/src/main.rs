@@ -3,22 +3,15 @@
 use std::process::ExitCode;
 
 use aws::config::{CallTimeouts, RelayConfig, Retries, environment};
+use aws::function;
 use aws::publisher::Sqs;
-use aws::telemetry;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use outbox_relay::{Relay, deadline};
 use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    telemetry::init(environment);
-    match start().await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(error = telemetry::chain(error.as_ref()), "the function cannot run");
-            ExitCode::FAILURE
-        }
-    }
+    function::run(start()).await
 }
 
 async fn start() -> Result<(), Error> {

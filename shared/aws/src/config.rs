@@ -92,9 +92,7 @@ impl ApiConfig {
     /// # Errors
     /// A variable is missing or wrong.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let records = required(&lookup, RECORDS_TABLE)?;
-        let views = required(&lookup, VIEWS_TABLE)?;
-        Ok(Self { tables: TableNames { records, views }, connection: Connection::from_lookup(&lookup)? })
+        Ok(Self { tables: tables(&lookup)?, connection: Connection::from_lookup(&lookup)? })
     }
 }
 
@@ -137,10 +135,8 @@ impl ConsumerConfig {
     /// # Errors
     /// A variable is missing or wrong.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let records = required(&lookup, RECORDS_TABLE)?;
-        let views = required(&lookup, VIEWS_TABLE)?;
         Ok(Self {
-            tables: TableNames { records, views },
+            tables: tables(&lookup)?,
             ledger_table: required(&lookup, LEDGER_TABLE)?,
             queue_url: url(QUEUE_URL, required(&lookup, QUEUE_URL)?)?,
             connection: Connection::from_lookup(&lookup)?,
@@ -257,6 +253,10 @@ fn timeout_config(timeouts: CallTimeouts) -> TimeoutConfig {
         .operation_attempt_timeout(timeouts.attempt)
         .operation_timeout(timeouts.operation)
         .build()
+}
+
+fn tables(lookup: impl Fn(&str) -> Option<String>) -> Result<TableNames, ConfigError> {
+    Ok(TableNames { records: required(&lookup, RECORDS_TABLE)?, views: required(&lookup, VIEWS_TABLE)? })
 }
 
 fn url(name: &'static str, value: String) -> Result<String, ConfigError> {

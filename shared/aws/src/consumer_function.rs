@@ -1,5 +1,6 @@
 //! The frame of a consumer's function: everything between `main` and the driver.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
@@ -11,18 +12,18 @@ use serde_json::value::RawValue;
 use tracing::info;
 
 use crate::config::{CallTimeouts, ConsumerConfig, Retries, environment, warm_up};
+use crate::function;
 use crate::ledger::DynamoLedger;
 use crate::sqs_event::deliveries;
 use crate::system::System;
-use crate::telemetry;
 use crate::visibility::SqsVisibility;
 
 /// Runs a consumer until Lambda ends the process.
-///
-/// # Errors
-/// A setting is missing, or the runtime API is not there.
-pub async fn run<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> {
-    telemetry::init(environment);
+pub async fn run<D: Decider>(consumer: Consumer, decider: D) -> ExitCode {
+    function::run(start(consumer, decider)).await
+}
+
+async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> {
     let config = ConsumerConfig::from_lookup(environment)?;
     let dynamodb = config.connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
     let sqs = config.connection.sqs(Retries::Sdk, CallTimeouts::BATCH);

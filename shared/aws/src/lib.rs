@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod consumer_function;
+pub mod function;
 pub mod items;
 pub mod ledger;
 pub mod publisher;
