@@ -274,32 +274,26 @@ fn log(deliveries: &[Delivery], outcomes: &[Outcome], events: &[Option<Event>]) 
         let message_id = delivery.message_id.as_str();
         let receive_count = delivery.receive_count;
         let (reason, outcome_name) = (outcome.reason(), outcome.name());
+        macro_rules! line {
+            ($level:ident, $message:literal) => {
+                $level!(
+                    event_id,
+                    event_type,
+                    aggregate_id,
+                    version,
+                    trace_id,
+                    message_id,
+                    receive_count,
+                    outcome = outcome_name,
+                    reason,
+                    $message
+                )
+            };
+        }
         if outcome.acknowledges() {
-            info!(
-                event_id,
-                event_type,
-                aggregate_id,
-                version,
-                trace_id,
-                message_id,
-                receive_count,
-                outcome = outcome_name,
-                reason,
-                "record handled"
-            );
+            line!(info, "record handled");
         } else {
-            warn!(
-                event_id,
-                event_type,
-                aggregate_id,
-                version,
-                trace_id,
-                message_id,
-                receive_count,
-                outcome = outcome_name,
-                reason,
-                "record not handled"
-            );
+            line!(warn, "record not handled");
         }
     }
 }

@@ -7,7 +7,7 @@ use events::{
 use serde::{Deserialize, Serialize};
 
 use crate::players::{Player, PlayerRating};
-use crate::{Key, Row, RowError, State};
+use crate::{Key, RowError, State};
 
 /// What the game server says of a game that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,21 +106,11 @@ pub fn decide(
         let same = says_the_same(command, &game);
         return Ok(if same { GameDecision::Done(Box::new(game)) } else { GameDecision::Conflict });
     }
-    let mut sides = Vec::with_capacity(2);
-    for (player_id, rating) in [&command.white, &command.black] {
-        let key = Player::key(player_id);
-        let Some(player) = state.row(&key)?.decode::<Player>(&key)? else {
-            return Ok(GameDecision::UnknownPlayer(player_id.clone()));
-        };
-        let rating_key = PlayerRating::key(player_id, command.time_control);
-        let row: &Row = state.row(&rating_key)?;
-        let games = row.decode::<PlayerRating>(&rating_key)?.map_or(0, |before| before.games) + 1;
-        let result = PlayerResult { player_id: player_id.clone(), username: player.username, rating: *rating, games };
-        sides.push((result, row.version));
-    }
-    let [(white, white_version), (black, black_version)]: [(PlayerResult, u64); 2] = match sides.try_into() {
-        Ok(both) => both,
-        Err(_) => return Err(RowError::Undeclared { key: game_key }),
+    let Some((white, white_version)) = side(command, &command.white, state)? else {
+        return Ok(GameDecision::UnknownPlayer(command.white.0.clone()));
+    };
+    let Some((black, black_version)) = side(command, &command.black, state)? else {
+        return Ok(GameDecision::UnknownPlayer(command.black.0.clone()));
     };
     let game = Game {
         game_id: command.game_id.clone(),
@@ -148,6 +138,21 @@ pub fn decide(
         }),
     };
     Ok(GameDecision::Write { game: Box::new(game), event: Box::new(event), ratings })
+}
+
+/// Returns a player after the game, with the version of the rating record that it replaces; `None` for an unknown player.
+fn side(
+    command: &EndGame,
+    (player_id, rating): &(PlayerId, Rating),
+    state: &State,
+) -> Result<Option<(PlayerResult, u64)>, RowError> {
+    let key = Player::key(player_id);
+    let Some(player) = state.row(&key)?.decode::<Player>(&key)? else { return Ok(None) };
+    let rating_key = PlayerRating::key(player_id, command.time_control);
+    let row = state.row(&rating_key)?;
+    let games = row.decode::<PlayerRating>(&rating_key)?.map_or(0, |before| before.games) + 1;
+    let result = PlayerResult { player_id: player_id.clone(), username: player.username, rating: *rating, games };
+    Ok(Some((result, row.version)))
 }
 
 fn says_the_same(command: &EndGame, game: &Game) -> bool {
