@@ -53,13 +53,12 @@ proptest! {
 
     #[test]
     fn a_batch_decided_as_one_equals_its_records_one_by_one(run in run()) {
-        let [whole, single] = [driver(Consumer::GameEnded, Leaderboard), driver(Consumer::GameEnded, Leaderboard)];
-        handle(&whole, &run.games);
-        for game in &run.games {
-            handle(&single, std::slice::from_ref(game));
-        }
+        let [whole, single] = whole_and_single(Consumer::GameEnded, Leaderboard, &run);
         prop_assert_eq!(boards(&whole.ledger), boards(&single.ledger));
         prop_assert_eq!(histograms(&whole.ledger), histograms(&single.ledger));
+
+        let [whole, single] = whole_and_single(Consumer::GameEndedStatistics, Statistics, &run);
+        prop_assert_eq!(counters(&whole.ledger), counters(&single.ledger));
     }
 }
 
@@ -71,6 +70,16 @@ fn driver<D: Decider>(consumer: Consumer, decider: D) -> TestDriver<D> {
     }
     let environment = ManualEnvironment::new(now(), 3);
     Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() }
+}
+
+/// Delivers a history as one batch to the one driver, and game by game to the other.
+fn whole_and_single<D: Decider + Copy>(consumer: Consumer, decider: D, run: &Run) -> [TestDriver<D>; 2] {
+    let drivers = [driver(consumer, decider), driver(consumer, decider)];
+    handle(&drivers[0], &run.games);
+    for game in &run.games {
+        handle(&drivers[1], std::slice::from_ref(game));
+    }
+    drivers
 }
 
 /// Delivers a history as the run says, and what came back once more until all is acknowledged.

@@ -16,6 +16,7 @@ use crate::group::Pack;
 use crate::plan::{Operation, Plan};
 use crate::ports::{Attempt, Busy, Clock, CommitError, Cost, Ledger, Random, Refusal};
 use crate::wave::{Decided, Record, with_sources};
+use crate::weakness::{Weakness, forced, split, weakened};
 
 /// Plain conditional writes under way at the same time, at most.
 const LONE_WRITES_AT_ONCE: usize = 16;
@@ -110,7 +111,7 @@ impl<L: Ledger, E: Clock + Random> Shared<'_, L, E> {
             return settled(members, Cost::default());
         }
         let mut cost = Cost::default();
-        match self.send(&plan, &mut cost).await {
+        match self.carried_out(&plan, &mut cost).await {
             Ok(()) => settled(members, cost),
             Err(CommitError::Refused { refusals, cost: refused }) => {
                 cost += refused;
@@ -123,6 +124,24 @@ impl<L: Ledger, E: Clock + Random> Shared<'_, L, E> {
                 Commits { settled, again: Vec::new(), cost }
             }
             Err(CommitError::Invalid { reason }) => invalid_members(members, &reason, cost),
+        }
+    }
+
+    /// Sends a plan; where a test has broken this step on purpose, in that broken way.
+    async fn carried_out(&self, plan: &Plan, cost: &mut Cost) -> Result<(), CommitError> {
+        if weakened(Weakness::GroupSplit) {
+            for part in split(plan) {
+                self.send(&part, cost).await?;
+            }
+            return Ok(());
+        }
+        match self.send(plan, cost).await {
+            Err(CommitError::Refused { .. }) if weakened(Weakness::RefusalTakenForDone) => Ok(()),
+            Err(CommitError::Refused { .. }) if weakened(Weakness::RefusedDecisionForced) => {
+                self.send(&forced(plan), cost).await
+            }
+            Err(CommitError::Busy { .. }) if weakened(Weakness::BusyTakenForDone) => Ok(()),
+            sent => sent,
         }
     }
 

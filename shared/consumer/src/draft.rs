@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::plan::{BYTES_MAX, Claim, Conditions, ITEM_BYTES_MAX, ITEMS_MAX, Operation, Plan};
 use crate::size::item_bytes;
+use crate::weakness::{Weakness, weakened};
 
 /// How long a claim is kept after its commit.
 pub const CLAIM_TTL: Duration = Duration::from_hours(30 * 24);
@@ -123,10 +124,12 @@ impl Draft {
         if let (false, Some((key, _))) = (anchored, draft.additions.keys().next()) {
             // A row that is only newer is no anchor: after a redelivery, an event in between decides whether the delta is
             // added a second time.
-            if newer {
+            if newer && !weakened(Weakness::DeltaBesideNewer) {
                 return Err(PlanError::DeltaWithNewer { key: key.clone() });
             }
-            draft.add_claim(scope)?;
+            if !newer {
+                draft.add_claim(scope)?;
+            }
         }
         draft.within_limits()
     }
@@ -288,14 +291,18 @@ impl Draft {
     fn add_claim(&mut self, scope: Scope) -> Result<(), PlanError> {
         let Scope { consumer, event_id, now } = scope;
         let minted_at = event_id.minted_at();
-        if now.since(minted_at) > CLAIM_AGE_MAX {
+        if now.since(minted_at) > CLAIM_AGE_MAX && !weakened(Weakness::AgeGateRemoved) {
             return Err(PlanError::TooOld { event_id, minted_at });
         }
         if minted_at.since(now) > CLOCK_SKEW_MAX {
             return Err(PlanError::FromTheFuture { event_id, minted_at });
         }
+        if weakened(Weakness::ClaimLeftOut) {
+            return Ok(());
+        }
         self.bytes += CLAIM_BYTES;
-        self.claims.insert(event_id, Claim { consumer, event_id, expires_at: now + CLAIM_TTL });
+        let kept = if weakened(Weakness::ClaimForgottenEarly) { CLAIM_TTL / 3 } else { CLAIM_TTL };
+        self.claims.insert(event_id, Claim { consumer, event_id, expires_at: now + kept });
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use crate::delivery::{BatchReport, Delivery, Outcome, RecordReport};
 use crate::group::pack;
 use crate::ports::{Clock, Cost, FetchError, Ledger, Random, Visibility, VisibilityChange};
 use crate::wave::{Record, decide, needs, with_sources};
+use crate::weakness::{Weakness, weakened};
 
 /// Time before the invocation's end at which nothing new is started.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(1_000);
@@ -83,7 +84,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
             };
             batch.events[position] = Some(event.clone());
             let first = *first_by_event.entry(event.event_id).or_insert(position);
-            if first != position {
+            if first != position && !weakened(Weakness::RepeatsByMessageId) {
                 batch.repeats.push((position, first));
                 continue;
             }
@@ -105,6 +106,9 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
 
     fn event(&self, delivery: &Delivery) -> Result<Event, Outcome> {
         let event = Event::decode(&delivery.body).map_err(|error| match error.disposition() {
+            Disposition::Retry | Disposition::Reject if weakened(Weakness::PoisonAcknowledged) => {
+                Outcome::Ignored(with_sources(&error))
+            }
             Disposition::Retry => Outcome::Retry(with_sources(&error)),
             Disposition::Reject => Outcome::Rejected(with_sources(&error)),
         })?;

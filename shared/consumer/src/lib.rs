@@ -13,6 +13,8 @@ mod driver;
 mod group;
 mod wave;
 
+mod weakness;
+
 pub use delivery::{BatchReport, Delivery, InvalidMessageId, MessageId, Outcome, RecordReport};
 pub use draft::{CLAIM_AGE_MAX, CLAIM_TTL, Draft, PlanError, Scope};
 pub use driver::Driver;
@@ -22,3 +24,6 @@ pub use ports::{
     VisibilityError,
 };
 pub use size::item_bytes;
+pub use weakness::Weakness;
+#[cfg(feature = "weakness")]
+pub use weakness::with_weakness;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use consumer::{Attempt, Busy, Claim, CommitError, Conditions, Cost, FetchError, Ledger, Operation, Plan, Refusal};
 use domain::{Attributes, Content, Key, Row, State};
-use events::EventId;
+use events::{EventId, Timestamp};
 use serde_json::Value;
 
 /// What goes wrong with one of the next calls.
@@ -31,14 +31,40 @@ pub struct MemoryLedger {
     store: Mutex<Store>,
 }
 
+/// A way in which the ledger can be broken on purpose, so that a test can show that it would notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flaw {
+    /// A row is also replaced by what has the source version that it has already.
+    NewerOrEqual,
+    /// A row is replaced whatever its version.
+    UnchangedIgnored,
+    /// Checks hold whatever stands there.
+    ChecksIgnored,
+    /// Claims are not written with the plan, but by a write of their own, which someone has to ask for.
+    ClaimsInSecondWrite,
+    /// A claim whose expiry has passed is taken for absent.
+    ExpiredClaimTakenAgain,
+    /// A removed row leaves nothing behind.
+    TombstoneDropped,
+    /// Of the reasons of a refusal the first is not told.
+    FirstReasonSwallowed,
+    /// Consumers do not see whose claim it is.
+    ClaimsShared,
+}
+
+/// The state of the tables, without locks, futures and faults: what DynamoDB does with a request when it gets to it.
 #[derive(Debug, Default)]
-struct Store {
+pub(crate) struct Store {
     claims: BTreeMap<(String, EventId), Claim>,
     items: BTreeMap<Key, Item>,
     tokens: BTreeMap<u128, Plan>,
     faults: VecDeque<Fault>,
     invalid: BTreeSet<Key>,
     commits: u64,
+    /// What is broken on purpose.
+    flaws: BTreeSet<Flaw>,
+    /// The present, which nothing but a flaw asks for: claims hold after their expiry.
+    pub(crate) now: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,9 +94,7 @@ impl MemoryLedger {
 
     /// Returns every item that is no claim, by key, as attributes; tombstones are left out.
     pub fn rows(&self) -> BTreeMap<Key, Attributes> {
-        let store = self.store();
-        let standing = store.items.iter().filter(|(_, item)| !item.removed);
-        standing.map(|(key, item)| (key.clone(), item.attributes.clone())).collect()
+        self.store().rows()
     }
 
     /// Returns how many claims there are.
@@ -80,16 +104,12 @@ impl MemoryLedger {
 
     /// Returns how many plans have been carried out.
     pub fn commits(&self) -> u64 {
-        self.store().commits
+        self.store().commits()
     }
 
     /// Puts a row there as its owner would, with the next version.
     pub fn put(&self, key: Key, attributes: Attributes) {
-        let mut store = self.store();
-        let item = store.items.entry(key).or_default();
-        item.version += 1;
-        item.removed = false;
-        item.attributes = attributes;
+        self.store().put(key, attributes);
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -106,7 +126,7 @@ impl Ledger for MemoryLedger {
             return Err(FetchError::Unavailable("injected".into()));
         }
         let calls = if store.take(&[Fault::Unprocessed]).is_some() { 2 } else { 1 };
-        let rows = keys.iter().map(|key| (key.clone(), store.items.get(key).map(Item::row).unwrap_or_default()));
+        let rows = keys.iter().map(|key| (key.clone(), store.row(key)));
         Ok((rows.collect(), Cost { calls, read_units: keys.len() as f64, ..Cost::default() }))
     }
 
@@ -138,13 +158,72 @@ impl Ledger for MemoryLedger {
 }
 
 impl Store {
+    /// Makes an empty store that is broken on purpose.
+    pub(crate) fn flawed(flaws: BTreeSet<Flaw>) -> Self {
+        Self { flaws, ..Self::default() }
+    }
+
+    /// Returns whether the store is broken in this way.
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
+        self.flaws.contains(&flaw)
+    }
+
+    /// Returns a row as a read finds it.
+    pub(crate) fn row(&self, key: &Key) -> Row {
+        self.items.get(key).map(Item::row).unwrap_or_default()
+    }
+
+    /// Returns every item that is no claim, by key, as attributes; tombstones are left out.
+    pub(crate) fn rows(&self) -> BTreeMap<Key, Attributes> {
+        let standing = self.items.iter().filter(|(_, item)| !item.removed);
+        standing.map(|(key, item)| (key.clone(), item.attributes.clone())).collect()
+    }
+
+    /// Puts a row there as its owner would, with the next version.
+    pub(crate) fn put(&mut self, key: Key, attributes: Attributes) {
+        let item = self.items.entry(key).or_default();
+        item.version += 1;
+        item.removed = false;
+        item.attributes = attributes;
+    }
+
+    /// Returns how many plans have been carried out.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Writes the claims of a plan by themselves.
+    pub(crate) fn claim(&mut self, plan: &Plan) {
+        for claim in plan.claims() {
+            self.claims.insert(self.claimant(claim), claim.clone());
+        }
+    }
+
+    /// Deletes the claims whose expiry has passed, as time to live does some day, and returns them.
+    pub(crate) fn sweep(&mut self, now: Timestamp) -> Vec<Claim> {
+        let (expired, kept) =
+            std::mem::take(&mut self.claims).into_iter().partition(|(_, claim)| claim.expires_at <= now);
+        self.claims = kept;
+        expired.into_values().collect()
+    }
+
+    /// Forgets all tokens, as DynamoDB does with those older than ten minutes.
+    pub(crate) fn forget_tokens(&mut self) {
+        self.tokens.clear();
+    }
+
+    fn claimant(&self, claim: &Claim) -> (String, EventId) {
+        let shared = self.has(Flaw::ClaimsShared);
+        (if shared { String::new() } else { claim.consumer.to_string() }, claim.event_id)
+    }
+
     /// Takes the first of the planned faults if it is one of these.
     fn take(&mut self, fitting: &[Fault]) -> Option<Fault> {
         let fits = self.faults.front().is_some_and(|fault| fitting.contains(fault));
         if fits { self.faults.pop_front() } else { None }
     }
 
-    fn carry_out(&mut self, plan: &Plan, attempt: Attempt) -> Result<Cost, CommitError> {
+    pub(crate) fn carry_out(&mut self, plan: &Plan, attempt: Attempt) -> Result<Cost, CommitError> {
         let lone = plan.lone_write();
         let factor = if lone.is_some() { 1.0 } else { 2.0 };
         let cost = Cost { calls: 1, write_units: plan.items() as f64 * factor, ..Cost::default() };
@@ -152,18 +231,24 @@ impl Store {
             let same = sent == plan;
             return if same { Ok(cost) } else { Err(CommitError::Refused { refusals: Vec::new(), cost }) };
         }
-        let refusals: Vec<Refusal> = self.refusals(plan);
+        let mut refusals: Vec<Refusal> = self.refusals(plan);
         if !refusals.is_empty() {
+            if self.has(Flaw::FirstReasonSwallowed) {
+                refusals.remove(0);
+            }
             let own = lone.is_some_and(|(key, operation)| attempt == Attempt::Again && self.stands(key, operation));
             return if own { Ok(cost) } else { Err(CommitError::Refused { refusals, cost }) };
         }
-        for claim in plan.claims() {
-            self.claims.insert((claim.consumer.to_string(), claim.event_id), claim.clone());
+        if !self.has(Flaw::ClaimsInSecondWrite) {
+            self.claim(plan);
         }
         for (key, operation) in plan.operations() {
             if !matches!(operation, Operation::Check(_)) {
                 let item = self.items.entry(key.clone()).or_default();
                 *item = item.after(operation);
+                if item.removed && self.has(Flaw::TombstoneDropped) {
+                    self.items.remove(key);
+                }
             }
         }
         if lone.is_none() {
@@ -174,14 +259,38 @@ impl Store {
     }
 
     fn refusals(&self, plan: &Plan) -> Vec<Refusal> {
-        let claimed = |claim: &&Claim| self.claims.contains_key(&(claim.consumer.to_string(), claim.event_id));
+        let expired = |claim: &Claim| self.now.is_some_and(|now| claim.expires_at <= now);
+        let claimed = |claim: &&Claim| {
+            let standing = self.claims.get(&self.claimant(claim));
+            standing.is_some_and(|claim| !self.has(Flaw::ExpiredClaimTakenAgain) || !expired(claim))
+        };
         let absent = Item::default();
         let claims = plan.claims().filter(claimed).map(|claim| Refusal::Claimed(claim.event_id));
         let rows = plan
             .operations()
-            .filter(|(key, operation)| !self.items.get(key).unwrap_or(&absent).allows(operation))
+            .filter(|(key, operation)| !self.allows(self.items.get(key).unwrap_or(&absent), operation))
             .map(|(key, _)| Refusal::Row(key.clone()));
         claims.chain(rows).collect()
+    }
+
+    /// Whether an item lets an operation pass, as far as nothing is broken.
+    fn allows(&self, item: &Item, operation: &Operation) -> bool {
+        match operation {
+            Operation::Check(_) if self.has(Flaw::ChecksIgnored) => true,
+            Operation::Replace { conditions: Conditions { unchanged: Some(_), newer: None }, .. }
+                if self.has(Flaw::UnchangedIgnored) =>
+            {
+                true
+            }
+            Operation::Replace { conditions: Conditions { newer, .. }, .. }
+                if self.has(Flaw::NewerOrEqual) && newer.is_some() && item.source_version == *newer =>
+            {
+                true
+            }
+            Operation::Check(_) | Operation::Create(_) | Operation::Replace { .. } | Operation::Add(_) => {
+                item.allows(operation)
+            }
+        }
     }
 
     /// Whether a row is what the operation would have made of it.

@@ -3,8 +3,8 @@
 use domain::players::Player;
 use domain::{Attributes, Key};
 use events::{
-    Event, EventId, GameEnded, GameResult, Payload, PlayerId, PlayerResult, Rating, TimeControl, Timestamp, TraceId,
-    Username,
+    Event, EventId, GameEnded, GameId, GameResult, Payload, PlayerId, PlayerResult, Rating, TimeControl, Timestamp,
+    TraceId, Username,
 };
 use serde_json::json;
 
@@ -26,6 +26,14 @@ pub fn event_id(number: u32, minted_at: Timestamp) -> EventId {
 /// Never: such ids are valid.
 pub fn player_id(number: u32) -> PlayerId {
     valid(format!("player-{number:05}").parse())
+}
+
+/// Returns the game id with this number.
+///
+/// # Panics
+/// Never: such ids are valid.
+pub fn game_id(number: u32) -> GameId {
+    valid(format!("game-{number:05}").parse())
 }
 
 /// Returns the name of the player with this number.
@@ -55,7 +63,7 @@ pub fn game_ended(number: u32, white: Side, black: Side) -> Event {
     };
     Event {
         event_id: event_id(number, now()),
-        aggregate_id: format!("game-{number:05}"),
+        aggregate_id: game_id(number).to_string(),
         version: 1,
         occurred_at: now(),
         trace_id: TraceId::mint(u128::from(number) + 1),
