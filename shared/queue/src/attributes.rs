@@ -28,8 +28,14 @@ pub mod names {
     pub const KMS_DATA_KEY_REUSE_PERIOD_SECONDS: &str = "KmsDataKeyReusePeriodSeconds";
     /// Encryption with a key of SQS: kept and returned, without effect.
     pub const SQS_MANAGED_SSE_ENABLED: &str = "SqsManagedSseEnabled";
-    /// Whether the queue is a FIFO queue.
+    /// Whether the queue is a FIFO queue: `true`, or absent.
     pub const FIFO_QUEUE: &str = "FifoQueue";
+    /// Whether the SHA-256 of a body stands in for an absent deduplication id. FIFO queues only.
+    pub const CONTENT_BASED_DEDUPLICATION: &str = "ContentBasedDeduplication";
+    /// Whether a deduplication id is looked for in the whole queue or in its message group. FIFO queues only.
+    pub const DEDUPLICATION_SCOPE: &str = "DeduplicationScope";
+    /// Whether the quota of calls is the queue's or each group's: kept and returned, without effect. FIFO queues only.
+    pub const FIFO_THROUGHPUT_LIMIT: &str = "FifoThroughputLimit";
     /// Visible messages.
     pub const APPROXIMATE_NUMBER_OF_MESSAGES: &str = "ApproximateNumberOfMessages";
     /// Messages in flight.
@@ -43,13 +49,17 @@ pub mod names {
     /// The queue's ARN.
     pub const QUEUE_ARN: &str = "QueueArn";
 
-    /// Every attribute of a standard queue that can be asked for.
-    pub const READABLE: [&str; 17] = [
+    /// Every attribute that can be asked for; those of the other type of queue have no value.
+    pub const READABLE: [&str; 21] = [
         APPROXIMATE_NUMBER_OF_MESSAGES,
         APPROXIMATE_NUMBER_OF_MESSAGES_DELAYED,
         APPROXIMATE_NUMBER_OF_MESSAGES_NOT_VISIBLE,
+        CONTENT_BASED_DEDUPLICATION,
         CREATED_TIMESTAMP,
+        DEDUPLICATION_SCOPE,
         DELAY_SECONDS,
+        FIFO_QUEUE,
+        FIFO_THROUGHPUT_LIMIT,
         KMS_DATA_KEY_REUSE_PERIOD_SECONDS,
         KMS_MASTER_KEY_ID,
         LAST_MODIFIED_TIMESTAMP,

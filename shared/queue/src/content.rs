@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use crate::digest::text_sha256;
 use crate::error::Error;
 use crate::limits;
 use crate::message::{AttributeValue, MessageAttribute, SendRequest};
+use crate::name::QueueKind;
+use crate::settings::{FifoSettings, Settings};
 
 impl SendRequest {
     /// Returns the size in bytes that SQS counts: the body, and the name, type and value of every attribute.
@@ -16,23 +19,64 @@ impl SendRequest {
     }
 }
 
-/// Checks a message against the rules of SQS and its queue's size limit.
+/// Checks a message against the rules of SQS and its queue's settings, and returns the id that it is deduplicated by, if it is.
 ///
 /// # Errors
 /// The first rule that the message breaks.
-pub(crate) fn check(request: &SendRequest, bytes_max: usize) -> Result<(), Error> {
+pub(crate) fn check(request: &SendRequest, settings: &Settings) -> Result<Option<String>, Error> {
     if request.body.is_empty() {
         return Err(Error::MissingBody);
     }
     check_delay(request)?;
-    check_group(request.group_id.as_deref())?;
+    check_id("MessageGroupId", request.group_id.as_deref(), limits::GROUP_ID_CHARACTERS_MAX)?;
+    let deduplication_id = match &settings.fifo {
+        Some(fifo) => Some(check_fifo(request, fifo)?),
+        None => check_standard(request).map(|()| None)?,
+    };
     check_attributes(request)?;
     check_characters(&request.body, || "the message body".to_owned())?;
-    let bytes = request.bytes();
-    if bytes > bytes_max {
-        return Err(Error::MessageTooLong { bytes, limit_bytes: bytes_max });
+    let (bytes, limit_bytes) = (request.bytes(), settings.message_bytes_max);
+    if bytes > limit_bytes {
+        return Err(Error::MessageTooLong { bytes, limit_bytes });
     }
-    Ok(())
+    Ok(deduplication_id)
+}
+
+/// Checks the id of an attempt to receive.
+///
+/// # Errors
+/// [`Error::NotForQueueType`]; [`Error::InvalidParameter`].
+pub(crate) fn check_attempt(id: &str, kind: QueueKind) -> Result<(), Error> {
+    const PARAMETER: &str = "ReceiveRequestAttemptId";
+    match kind {
+        QueueKind::Standard => Err(Error::NotForQueueType { parameter: PARAMETER, value: id.to_owned() }),
+        QueueKind::Fifo => check_id(PARAMETER, Some(id), limits::DEDUPLICATION_ID_CHARACTERS_MAX),
+    }
+}
+
+fn check_standard(request: &SendRequest) -> Result<(), Error> {
+    match &request.deduplication_id {
+        Some(id) => Err(Error::NotForQueueType { parameter: "MessageDeduplicationId", value: id.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Checks what a FIFO queue asks for, and returns the message's deduplication id: its own, or that of its content.
+fn check_fifo(request: &SendRequest, settings: &FifoSettings) -> Result<String, Error> {
+    // A delay of 0 says nothing that would not be so anyway, and SQS takes it.
+    if let Some(delay) = request.delay.filter(|delay| !delay.is_zero()) {
+        return Err(Error::NotForQueueType { parameter: "DelaySeconds", value: delay.as_secs().to_string() });
+    }
+    if request.group_id.is_none() {
+        return Err(Error::MissingGroupId);
+    }
+    let given = request.deduplication_id.as_deref();
+    check_id("MessageDeduplicationId", given, limits::DEDUPLICATION_ID_CHARACTERS_MAX)?;
+    match given {
+        Some(id) => Ok(id.to_owned()),
+        None if settings.content_based_deduplication => Ok(text_sha256(&request.body)),
+        None => Err(Error::MissingDeduplicationId),
+    }
 }
 
 fn value_bytes(value: &AttributeValue) -> usize {
@@ -53,16 +97,17 @@ fn check_delay(request: &SendRequest) -> Result<(), Error> {
     }
 }
 
-fn check_group(group_id: Option<&str>) -> Result<(), Error> {
-    let Some(group_id) = group_id else { return Ok(()) };
-    let length = 1..=limits::GROUP_ID_CHARACTERS_MAX;
-    if length.contains(&group_id.len()) && group_id.chars().all(|character| character.is_ascii_graphic()) {
+fn check_id(parameter: &'static str, id: Option<&str>, characters_max: usize) -> Result<(), Error> {
+    let Some(id) = id else { return Ok(()) };
+    if (1..=characters_max).contains(&id.len()) && id.chars().all(|character| character.is_ascii_graphic()) {
         return Ok(());
     }
     Err(Error::InvalidParameter {
-        parameter: "MessageGroupId",
-        value: group_id.to_owned(),
-        reason: format!("MessageGroupId has 1 to {} alphanumeric and punctuation characters", length.end()),
+        parameter,
+        value: id.to_owned(),
+        reason: format!(
+            "{parameter} can only include alphanumeric and punctuation characters. 1 to {characters_max} in length"
+        ),
     })
 }
 
@@ -148,8 +193,12 @@ mod tests {
         AttributeValue::Text(value.to_owned())
     }
 
+    fn up_to(message_bytes_max: usize) -> Settings {
+        Settings { message_bytes_max, ..Settings::default() }
+    }
+
     fn code(request: &SendRequest) -> Option<ErrorCode> {
-        check(request, limits::MESSAGE_BYTES_MAX).err().map(|error| error.code())
+        check(request, &Settings::default()).err().map(|error| error.code())
     }
 
     #[test]
@@ -161,7 +210,7 @@ mod tests {
             assert_eq!(code(&SendRequest::from_body(body)), Some(ErrorCode::InvalidMessageContents), "{body:?}");
         }
         assert_eq!(
-            check(&SendRequest::from_body("é\u{1}"), 9),
+            check(&SendRequest::from_body("é\u{1}"), &up_to(9)),
             Err(Error::InvalidCharacter { field: "the message body".into(), character: 1, at: 2 })
         );
     }
@@ -176,8 +225,8 @@ mod tests {
         let mut request = attribute("name", "String", text("value"));
         assert_eq!(request.bytes(), 1 + 4 + 6 + 5);
         request.trace_header = Some("Root=1-5-a".into());
-        assert_eq!((request.bytes(), check(&request, 16)), (16, Ok(())));
-        assert_eq!(check(&request, 15), Err(Error::MessageTooLong { bytes: 16, limit_bytes: 15 }));
+        assert_eq!((request.bytes(), check(&request, &up_to(16))), (16, Ok(None)));
+        assert_eq!(check(&request, &up_to(15)), Err(Error::MessageTooLong { bytes: 16, limit_bytes: 15 }));
     }
 
     #[test]
@@ -189,7 +238,7 @@ mod tests {
             ("n", "Number.int", text("12345678901234567890123456789012345678")),
             (&"n".repeat(256), "Binary.gif", AttributeValue::Binary(vec![0])),
         ] {
-            assert_eq!(check(&attribute(name, data_type, value), 2_000), Ok(()), "{name} {data_type}");
+            assert_eq!(check(&attribute(name, data_type, value), &up_to(2_000)), Ok(None), "{name} {data_type}");
         }
     }
 
@@ -217,7 +266,7 @@ mod tests {
             ("a", "Binary", text("x")),
             ("a", "Binary", AttributeValue::Binary(vec![])),
         ] {
-            let refused = check(&attribute(name, data_type, value), 2_000);
+            let refused = check(&attribute(name, data_type, value), &up_to(2_000));
             assert!(
                 matches!(&refused, Err(Error::InvalidMessageAttribute { attribute, .. }) if attribute == name),
                 "{name:?} {data_type:?} {refused:?}"

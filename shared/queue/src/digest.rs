@@ -1,9 +1,10 @@
 //! The MD5 digests with which SQS lets a sender check what arrived ("Calculating the MD5 message digest for message
-//! attributes" in its developer guide). Not a security measure.
+//! attributes" in its developer guide), and the SHA-256 with which it deduplicates by content. Not a security measure.
 
 use std::collections::BTreeMap;
 
 use md5::{Digest, Md5};
+use sha2::Sha256;
 
 use crate::message::{AttributeValue, MessageAttribute};
 
@@ -14,6 +15,11 @@ const TRACE_HEADER: &str = "AWSTraceHeader";
 /// Returns the MD5 of a text in hexadecimal digits.
 pub fn text_md5(text: &str) -> String {
     hexadecimal(&Md5::digest(text.as_bytes()))
+}
+
+/// Returns the SHA-256 of a text in hexadecimal digits.
+pub(crate) fn text_sha256(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text.as_bytes()))
 }
 
 /// Returns the MD5 of message attributes in hexadecimal digits: over name, type, kind and value of each, by name.
@@ -77,6 +83,12 @@ mod tests {
     #[test]
     fn a_text_has_the_md5_of_its_bytes() {
         assert_eq!(text_md5("Hello world!"), "86fb269d190d2c85f6e0468ceca42a20");
+    }
+
+    // The example of FIPS 180-2.
+    #[test]
+    fn a_text_has_the_sha_256_of_its_bytes() {
+        assert_eq!(text_sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
     // The expected bytes are the developer guide's algorithm, written out by hand.

@@ -20,18 +20,24 @@ pub enum Error {
         attribute: String,
     },
     /// The name is not one that SQS accepts.
-    #[error("Queue name {name:?} is invalid. It has 1 to 80 letters, digits, hyphens and underscores.")]
+    #[error(
+        "Queue name {name:?} is invalid. It has 1 to 80 letters, digits, hyphens and underscores, the .fifo suffix of a FIFO \
+         queue included."
+    )]
     InvalidQueueName {
         /// The refused name.
         name: String,
     },
-    /// The queue would be a FIFO queue.
-    #[error("FIFO queues are not supported: {queue}.")]
-    FifoNotSupported {
+    /// `FifoQueue` and the name's suffix do not say the same.
+    #[error(
+        "The name {queue:?} does not fit the queue's type. The name of a FIFO queue must end with the .fifo suffix, and only \
+         a queue with FifoQueue set to true can have it."
+    )]
+    NameOfOtherType {
         /// The queue's name.
         queue: String,
     },
-    /// The attribute does not exist, or not on a standard queue.
+    /// The attribute does not exist, or not on a queue of this type.
     #[error("Unknown Attribute {attribute}.")]
     InvalidAttributeName {
         /// The attribute's name.
@@ -57,6 +63,25 @@ pub enum Error {
         /// What the value has to be.
         reason: String,
     },
+    /// The parameter belongs to the other type of queue.
+    #[error(
+        "Value {value} for parameter {parameter} is invalid. Reason: The request include parameter that is not valid for \
+         this queue type."
+    )]
+    NotForQueueType {
+        /// The parameter's name.
+        parameter: &'static str,
+        /// The refused value.
+        value: String,
+    },
+    /// The message for a FIFO queue has no group.
+    #[error("The request must contain the parameter MessageGroupId.")]
+    MissingGroupId,
+    /// The message for a FIFO queue has no deduplication id, and the queue does not compute one.
+    #[error(
+        "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly."
+    )]
+    MissingDeduplicationId,
     /// The message has no body.
     #[error("The request must contain the parameter MessageBody.")]
     MissingBody,
@@ -101,6 +126,12 @@ pub enum Error {
     ReceiptHandleIsInvalid {
         /// The queue's name.
         queue: String,
+        /// The refused handle.
+        receipt: String,
+    },
+    /// The handle is of a receive of a FIFO queue whose visibility timeout has passed.
+    #[error("Value {receipt} for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.")]
+    ReceiptHandleExpired {
         /// The refused handle.
         receipt: String,
     },
@@ -155,8 +186,6 @@ pub enum ErrorCode {
     ReceiptHandleIsInvalid,
     /// `MessageNotInflight`
     MessageNotInflight,
-    /// `UnsupportedOperation`
-    UnsupportedOperation,
 }
 
 impl Error {
@@ -165,18 +194,21 @@ impl Error {
         match self {
             Self::QueueDoesNotExist { .. } => ErrorCode::QueueDoesNotExist,
             Self::QueueNameExists { .. } => ErrorCode::QueueNameExists,
-            Self::FifoNotSupported { .. } => ErrorCode::UnsupportedOperation,
             Self::InvalidAttributeName { .. } => ErrorCode::InvalidAttributeName,
             Self::InvalidAttributeValue { .. } => ErrorCode::InvalidAttributeValue,
-            Self::MissingBody => ErrorCode::MissingParameter,
+            Self::MissingBody | Self::MissingGroupId => ErrorCode::MissingParameter,
             Self::InvalidCharacter { .. } => ErrorCode::InvalidMessageContents,
             Self::OverLimit { .. } => ErrorCode::OverLimit,
             Self::ReceiptHandleIsInvalid { .. } => ErrorCode::ReceiptHandleIsInvalid,
             Self::MessageNotInFlight { .. } => ErrorCode::MessageNotInflight,
             Self::InvalidQueueName { .. }
+            | Self::NameOfOtherType { .. }
             | Self::InvalidParameter { .. }
+            | Self::NotForQueueType { .. }
+            | Self::MissingDeduplicationId
             | Self::MessageTooLong { .. }
             | Self::InvalidMessageAttribute { .. }
+            | Self::ReceiptHandleExpired { .. }
             | Self::MessageDoesNotExist { .. }
             | Self::VisibilityBeyondLimit { .. } => ErrorCode::InvalidParameterValue,
         }

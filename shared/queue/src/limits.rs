@@ -1,4 +1,4 @@
-//! The limits of SQS standard queues, as its developer guide states them ("Amazon SQS quotas"). No behaviour.
+//! The limits of SQS queues, as its developer guide states them ("Amazon SQS quotas"). No behaviour.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,16 +13,21 @@ pub const BATCH_ENTRIES_MAX: usize = 10;
 pub const BATCH_ENTRY_ID_CHARACTERS_MAX: usize = 80;
 /// Messages that one `ReceiveMessage` returns; the state machine itself has no such limit.
 pub const RECEIVE_MESSAGES: RangeInclusive<u64> = 1..=10;
-/// Messages of one queue in flight at the same time.
+/// Messages of one queue in flight at the same time, of either type.
 pub const IN_FLIGHT_MAX: usize = 120_000;
 /// Attributes of a message.
 pub const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 /// Characters of a message attribute's name, and of its type.
 pub const MESSAGE_ATTRIBUTE_NAME_CHARACTERS_MAX: usize = 256;
-/// Characters of a queue's name.
+/// Characters of a queue's name, the suffix of FIFO queues included.
 pub const QUEUE_NAME_CHARACTERS_MAX: usize = 80;
 /// Characters of a message group id.
 pub const GROUP_ID_CHARACTERS_MAX: usize = 128;
+/// Characters of a message deduplication id, and of a receive request attempt id.
+pub const DEDUPLICATION_ID_CHARACTERS_MAX: usize = 128;
+/// How long a FIFO queue remembers a deduplication id, from when it was first sent, and a receive request attempt id
+/// ("Exactly-once processing").
+pub const DEDUPLICATION_INTERVAL: Duration = Duration::from_secs(300);
 /// Seconds of a visibility timeout.
 pub const VISIBILITY_TIMEOUT_SECONDS: RangeInclusive<u64> = 0..=43_200;
 /// How long a message can stay in flight after one receive, extensions included.

@@ -27,6 +27,29 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// The number of a message in its FIFO queue: one that was sent later has a higher one. Its text always has 20 digits, so
+/// that numbers and their texts are in the same order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SequenceNumber(u128);
+
+impl SequenceNumber {
+    /// The first number has the 20 digits that SQS gives.
+    const FIRST: u128 = 18_850_000_000_000_000_000;
+    /// The distance between two numbers: they are not consecutive.
+    const STEP: u128 = 256;
+
+    /// Returns the number of the message that came to its queue after `earlier` others.
+    pub(crate) fn after(earlier: u64) -> Self {
+        Self(Self::FIRST + Self::STEP * u128::from(earlier))
+    }
+}
+
+impl fmt::Display for SequenceNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:020}", self.0)
+    }
+}
+
 /// The value of a message attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeValue {
@@ -53,14 +76,18 @@ pub type MessageAttributes = BTreeMap<String, MessageAttribute>;
 pub struct SendRequest {
     /// The body.
     pub body: String,
-    /// Time until the message becomes visible, 0 to 15 minutes; the queue's own delay if absent.
+    /// Time until the message becomes visible, 0 to 15 minutes; the queue's own delay if absent. On a FIFO queue there is
+    /// only the queue's own.
     pub delay: Option<Duration>,
     /// The sender's own attributes.
     pub attributes: MessageAttributes,
     /// `AWSTraceHeader`, which does not count towards the message's size.
     pub trace_header: Option<String>,
-    /// `MessageGroupId`: kept and delivered, it has no effect on the order of a standard queue.
+    /// `MessageGroupId`: the messages of a FIFO queue are in order within their group. A standard queue keeps and delivers
+    /// it, without effect on the order.
     pub group_id: Option<String>,
+    /// `MessageDeduplicationId`: for FIFO queues only, which take it once in 5 minutes.
+    pub deduplication_id: Option<String>,
 }
 
 impl SendRequest {
@@ -87,7 +114,11 @@ pub struct Message {
     pub trace_header: Option<String>,
     /// `MessageGroupId`.
     pub group_id: Option<String>,
-    /// When it was first sent, to whichever queue.
+    /// `MessageDeduplicationId`, given or computed; in a FIFO dead letter queue it is the message's id.
+    pub deduplication_id: Option<String>,
+    /// `SequenceNumber`, of a FIFO queue.
+    pub sequence_number: Option<SequenceNumber>,
+    /// When it was sent: on standard queues to the first queue, on FIFO queues to this one.
     pub sent_at: Timestamp,
 }
 
@@ -118,7 +149,8 @@ pub struct Delivery {
 /// What a receive returned and moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Received {
-    /// The messages, in the order in which they became visible.
+    /// The messages: of a standard queue in the order in which they became visible, of a FIFO queue group by group, each
+    /// group in the order in which it was sent.
     pub deliveries: Vec<Delivery>,
     /// What went to the dead letter queue instead of being delivered once too often.
     pub dead_lettered: Option<DeadLettered>,

@@ -8,7 +8,16 @@ use crate::limits::QUEUE_NAME_CHARACTERS_MAX;
 
 const FIFO_SUFFIX: &str = ".fifo";
 
-/// The name of a standard queue: 1 to 80 letters, digits, hyphens and underscores.
+/// The kinds of queues, which their names tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueKind {
+    /// At least once, in any order.
+    Standard,
+    /// In order within a message group, each deduplication id once in 5 minutes.
+    Fifo,
+}
+
+/// The name of a queue: 1 to 80 letters, digits, hyphens and underscores, of which a FIFO queue's last are `.fifo`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName(Arc<str>);
 
@@ -16,17 +25,19 @@ impl QueueName {
     /// Parses a queue's name.
     ///
     /// # Errors
-    /// [`Error::FifoNotSupported`] for a name that ends in `.fifo`, [`Error::InvalidQueueName`] for anything else that
-    /// SQS does not accept.
+    /// [`Error::InvalidQueueName`].
     pub fn parse(name: &str) -> Result<Self, Error> {
-        if name.ends_with(FIFO_SUFFIX) {
-            return Err(Error::FifoNotSupported { queue: name.to_owned() });
-        }
         let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
-        if name.is_empty() || name.len() > QUEUE_NAME_CHARACTERS_MAX || !name.chars().all(allowed) {
+        let stem = name.strip_suffix(FIFO_SUFFIX).unwrap_or(name);
+        if stem.is_empty() || name.len() > QUEUE_NAME_CHARACTERS_MAX || !stem.chars().all(allowed) {
             return Err(Error::InvalidQueueName { name: name.to_owned() });
         }
         Ok(Self(name.into()))
+    }
+
+    /// Returns the kind of a queue of this name.
+    pub fn kind(&self) -> QueueKind {
+        if self.0.ends_with(FIFO_SUFFIX) { QueueKind::Fifo } else { QueueKind::Standard }
     }
 
     /// Returns the name's text.
@@ -64,14 +75,22 @@ mod tests {
         for name in ["a", "players-engine-game_ended", &"x".repeat(80)] {
             assert_eq!(QueueName::parse(name).unwrap().as_str(), name);
         }
-        for name in ["", "a b", "a.b", "é", &"x".repeat(81)] {
+        for name in ["", "a b", "a.b", "é", ".fifo", "a.fifo.b", "a.FIFO", "a.fifo.fifo", &"x".repeat(81)] {
             assert!(matches!(QueueName::parse(name), Err(Error::InvalidQueueName { .. })), "{name:?}");
         }
     }
 
     #[test]
-    fn a_fifo_name_is_refused_by_its_own_error() {
-        assert!(matches!(QueueName::parse("orders.fifo"), Err(Error::FifoNotSupported { .. })));
+    fn the_suffix_makes_the_kind_and_counts_towards_the_length() {
+        for (name, kind) in [
+            ("orders", QueueKind::Standard),
+            ("ordersfifo", QueueKind::Standard),
+            ("orders.fifo", QueueKind::Fifo),
+            (&format!("{}.fifo", "x".repeat(75)), QueueKind::Fifo),
+        ] {
+            assert_eq!(QueueName::parse(name).unwrap().kind(), kind, "{name}");
+        }
+        assert!(QueueName::parse(&format!("{}.fifo", "x".repeat(76))).is_err());
     }
 
     #[test]

@@ -11,10 +11,10 @@ pub use messages::Deletion;
 use crate::attributes::names;
 use crate::error::Error;
 use crate::limits;
-use crate::name::{QueueName, queue_arn};
+use crate::name::{QueueKind, QueueName, queue_arn};
 use crate::redrive::RedrivePolicy;
 use crate::settings::Settings;
-use crate::standard::{Counts, Queue, Totals};
+use crate::state::{Counts, Queue, Totals};
 use crate::time::Timestamp;
 
 /// What a set of queues is built with.
@@ -44,8 +44,9 @@ impl Default for Configuration {
     }
 }
 
-/// Which handles of a message that was received more than once have an effect. SQS promises it for the last one alone
-/// ("the request will succeed, but the message might not be deleted"), so a consumer has to be right with both.
+/// Which handles of a message that was received more than once have an effect on a standard queue. SQS promises it for the
+/// last one alone ("the request will succeed, but the message might not be deleted"), so a consumer has to be right with
+/// both. On a FIFO queue a handle has none once its visibility timeout has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipts {
     /// Every one, as SQS mostly does on standard queues.
@@ -82,22 +83,21 @@ impl Queues {
     /// Creates a queue, or does nothing if it exists with the same values of the given attributes.
     ///
     /// # Errors
-    /// [`Error::QueueNameExists`] if it exists with another value; [`Error::FifoNotSupported`] for `FifoQueue=true`; what
-    /// [`Settings::with`] refuses; a redrive policy whose queue does not exist or does not take dead letters.
+    /// [`Error::QueueNameExists`] if it exists with another value; [`Error::NameOfOtherType`] if the name has the suffix of
+    /// FIFO queues and `FifoQueue` is not `true`, or the other way round; what [`Settings::with`] refuses; a redrive policy
+    /// whose queue does not exist, is of the other type, or does not take dead letters.
     pub fn create(
         &mut self,
         name: &QueueName,
         attributes: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Creation, Error> {
-        if attributes.get(names::FIFO_QUEUE).is_some_and(|value| value == "true") {
-            return Err(Error::FifoNotSupported { queue: name.to_string() });
-        }
+        let kind = kind_of(name, attributes)?;
         let now = self.at(now);
         if let Some(existing) = self.queues.get(name) {
-            return same_attributes(name, &existing.settings, attributes).map(|()| Creation::Existed);
+            return same_attributes(name, existing.settings(), attributes).map(|()| Creation::Existed);
         }
-        let settings = Settings::default().with(attributes)?;
+        let settings = Settings::of_kind(kind).with(attributes)?;
         self.check_redrive(name, settings.redrive.as_ref())?;
         let queue = Queue::new(settings, self.random.u64(..), now);
         self.queues.insert(name.clone(), queue);
@@ -143,7 +143,7 @@ impl Queues {
     pub fn dead_letter_sources(&self, name: &QueueName) -> Result<Vec<QueueName>, Error> {
         self.get(name)?;
         let sends_here =
-            |queue: &Queue| queue.settings.redrive.as_ref().is_some_and(|policy| policy.dead_letter_queue == *name);
+            |queue: &Queue| queue.settings().redrive.as_ref().is_some_and(|policy| policy.dead_letter_queue == *name);
         Ok(self.queues.iter().filter(|(_, queue)| sends_here(queue)).map(|(source, _)| source.clone()).collect())
     }
 
@@ -152,7 +152,7 @@ impl Queues {
     /// # Errors
     /// [`Error::QueueDoesNotExist`].
     pub fn settings(&self, name: &QueueName) -> Result<&Settings, Error> {
-        self.get(name).map(|queue| &queue.settings)
+        self.get(name).map(Queue::settings)
     }
 
     /// Returns all attributes of a queue that have a value, by name.
@@ -163,7 +163,7 @@ impl Queues {
         let arn = self.arn(name);
         let (queue, _) = self.advanced(name, now)?;
         let counts = queue.counts();
-        let mut attributes = queue.settings.to_attributes();
+        let mut attributes = queue.settings().to_attributes();
         for (attribute, value) in [
             (names::APPROXIMATE_NUMBER_OF_MESSAGES, counts.visible.to_string()),
             (names::APPROXIMATE_NUMBER_OF_MESSAGES_NOT_VISIBLE, counts.in_flight.to_string()),
@@ -180,21 +180,20 @@ impl Queues {
     /// Sets attributes of a queue: all of them, or none if one is refused.
     ///
     /// # Errors
-    /// [`Error::QueueDoesNotExist`]; what [`Settings::with`] refuses; a redrive policy whose queue does not exist or does
-    /// not take dead letters.
+    /// [`Error::QueueDoesNotExist`]; what [`Settings::with`] refuses; a redrive policy whose queue does not exist, is of the
+    /// other type, or does not take dead letters.
     pub fn set_attributes(
         &mut self,
         name: &QueueName,
         attributes: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let before = &self.get(name)?.settings;
+        let before = self.get(name)?.settings();
         let settings = before.with(attributes)?;
         // A policy that stays as it is need not be allowed again.
         self.check_redrive(name, settings.redrive.as_ref().filter(|_| settings.redrive != before.redrive))?;
         let (queue, now) = self.advanced(name, now)?;
-        queue.settings = settings;
-        queue.modified_at = now;
+        queue.configure(settings, now);
         Ok(())
     }
 
@@ -251,16 +250,17 @@ impl Queues {
     }
 
     /// Returns the moment at which a receive can take something if no call comes in between: now, later, or `None` for
-    /// never. At the limit of messages in flight it is when the first of them comes back.
+    /// never. At the limit of messages in flight it is when the first of them comes back. Of a FIFO queue it may be a moment
+    /// too early, at which something becomes visible or expires, and another message still holds the group back; never one
+    /// too late.
     ///
     /// # Errors
     /// [`Error::QueueDoesNotExist`].
     pub fn next_wake(&mut self, name: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         let limit = self.configuration.in_flight_max;
         let (queue, now) = self.advanced(name, now)?;
-        let counts = queue.counts();
-        let receivable = counts.visible > 0 && counts.in_flight < limit;
-        Ok(if receivable { Some(now) } else { queue.next_visible() })
+        let receivable = queue.is_receivable() && queue.counts().in_flight < limit;
+        Ok(if receivable { Some(now) } else { queue.next_change() })
     }
 
     fn check_redrive(&self, name: &QueueName, policy: Option<&RedrivePolicy>) -> Result<(), Error> {
@@ -272,7 +272,10 @@ impl Queues {
         };
         let target =
             self.queues.get(&policy.dead_letter_queue).ok_or_else(|| refuse("Dead letter target does not exist"))?;
-        let allowed = target.settings.redrive_allow.as_ref().is_none_or(|allow| allow.allows(name));
+        if target.settings().kind() != name.kind() {
+            return Err(refuse("Dead-letter queue must be same type of queue as the source"));
+        }
+        let allowed = target.settings().redrive_allow.as_ref().is_none_or(|allow| allow.allows(name));
         if allowed {
             Ok(())
         } else {
@@ -310,6 +313,18 @@ fn same_attributes(name: &QueueName, existing: &Settings, given: &BTreeMap<Strin
     let differs = given.keys().find(|attribute| before.get(*attribute) != after.get(*attribute));
     let attribute = differs.cloned().unwrap_or_default();
     Err(Error::QueueNameExists { queue: name.to_string(), attribute })
+}
+
+/// Returns the kind of a new queue, which its name and its attributes have to agree on.
+fn kind_of(name: &QueueName, attributes: &BTreeMap<String, String>) -> Result<QueueKind, Error> {
+    let declared = attributes.get(names::FIFO_QUEUE).is_some_and(|value| value == "true");
+    match (name.kind(), declared) {
+        (QueueKind::Standard, false) => Ok(QueueKind::Standard),
+        (QueueKind::Fifo, true) => Ok(QueueKind::Fifo),
+        (QueueKind::Standard, true) | (QueueKind::Fifo, false) => {
+            Err(Error::NameOfOtherType { queue: name.to_string() })
+        }
+    }
 }
 
 fn unknown(name: &QueueName) -> Error {

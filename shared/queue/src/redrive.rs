@@ -32,7 +32,7 @@ impl RedrivePolicy {
         let refuse = |reason: String| refused(REDRIVE_POLICY, text, reason);
         let object = object(text, &[TARGET, COUNT]).map_err(refuse)?;
         let arn = object.get(TARGET).and_then(Value::as_str).ok_or_else(|| refuse(format!("{TARGET} is missing")))?;
-        let queue = queue_of_arn(arn).ok_or_else(|| refuse(format!("{TARGET} is not the ARN of a standard queue")))?;
+        let queue = queue_of_arn(arn).ok_or_else(|| refuse(format!("{TARGET} is not the ARN of a queue")))?;
         let count = object.get(COUNT).ok_or_else(|| refuse(format!("{COUNT} is missing")))?;
         // Templates and command lines write the number in either form, and SQS takes both.
         let max_receive_count = count
@@ -75,7 +75,7 @@ impl RedriveAllowPolicy {
             (Some("denyAll"), None) => Ok(Self::DenyAll),
             (Some("byQueue"), Some(sources)) => {
                 let arns = arns(sources).ok_or_else(|| {
-                    refuse(format!("{SOURCES} must be a list of 1 to {REDRIVE_SOURCES_MAX} ARNs of standard queues"))
+                    refuse(format!("{SOURCES} must be a list of 1 to {REDRIVE_SOURCES_MAX} ARNs of queues"))
                 })?;
                 Ok(Self::ByQueue(arns))
             }

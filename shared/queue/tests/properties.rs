@@ -266,7 +266,7 @@ impl Pair {
             let wake = self.queues.next_wake(&name, now).unwrap();
             assert_eq!(wake.map(|at| at.as_millis() / 1000), self.model.next_wake(place), "{place:?}");
             let totals = self.queues.totals(&name, now).unwrap();
-            let Totals { sent, moved_in, received: _, deleted, expired, purged, moved_out } = totals;
+            let Totals { sent, deduplicated: _, moved_in, received: _, deleted, expired, purged, moved_out } = totals;
             let total = counts.total() as u64;
             assert_eq!(sent + moved_in, deleted + expired + purged + moved_out + total, "{place:?} {totals:?}");
             there += counts.total();

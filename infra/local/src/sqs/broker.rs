@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use queue::{
     Configuration, Counts, Creation, Delivery, Error, Message, QueueName, Queues, ReceiptHandle, ReceiveRequest,
-    SendRequest, Settings, Timestamp, Totals, attribute_names,
+    Received, SendRequest, Settings, Timestamp, Totals, attribute_names,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -111,7 +111,7 @@ impl Broker {
         self.change(queue, |queues, now| requests.into_iter().map(|request| queues.send(queue, request, now)).collect())
     }
 
-    /// Receives what is visible, any number up to `request.max`; if there is nothing, waits for the first message until
+    /// Receives what can be received, any number up to `request.max`; if there is nothing, waits for the first message until
     /// `wait` has passed.
     ///
     /// # Errors
@@ -122,13 +122,39 @@ impl Broker {
         request: ReceiveRequest,
         wait: Duration,
     ) -> Result<Vec<Delivery>, Error> {
-        if request.max == 0 {
+        self.receive_by(queue, wait, |queues, now| queues.receive(queue, request, now), request.max).await
+    }
+
+    /// Receives like [`Broker::receive`] from a FIFO queue, in an attempt that can be repeated.
+    ///
+    /// # Errors
+    /// What [`Queues::receive_attempt`] refuses.
+    pub async fn receive_attempt(
+        &self,
+        queue: &QueueName,
+        attempt: &str,
+        request: ReceiveRequest,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, Error> {
+        let call = |queues: &mut Queues, now| queues.receive_attempt(queue, attempt, request, now);
+        self.receive_by(queue, wait, call, request.max).await
+    }
+
+    /// Makes a call that receives until it returns something, or `wait` has passed.
+    async fn receive_by(
+        &self,
+        queue: &QueueName,
+        wait: Duration,
+        call: impl Fn(&mut Queues, Timestamp) -> Result<Received, Error>,
+        max: usize,
+    ) -> Result<Vec<Delivery>, Error> {
+        if max == 0 {
             return Ok(Vec::new());
         }
         let deadline = Instant::now() + wait.min(WAIT_MAX);
         let mut waiting: Option<Waiting> = None;
         loop {
-            let (deliveries, wake_at) = self.take(queue, request, wait)?;
+            let (deliveries, wake_at) = self.take(queue, wait, &call)?;
             if !deliveries.is_empty() || Instant::now() >= deadline {
                 return Ok(deliveries);
             }
@@ -261,12 +287,12 @@ impl Broker {
     fn take(
         &self,
         queue: &QueueName,
-        request: ReceiveRequest,
         wait: Duration,
+        call: impl Fn(&mut Queues, Timestamp) -> Result<Received, Error>,
     ) -> Result<(Vec<Delivery>, Option<Timestamp>), Error> {
         let now = self.shared.clock.now();
         let mut state = self.lock();
-        let deliveries = match state.queues.receive(queue, request, now) {
+        let deliveries = match call(&mut state.queues, now) {
             Ok(received) => {
                 if let Some(dead_lettered) = received.dead_lettered {
                     state.ring(&dead_lettered.queue);

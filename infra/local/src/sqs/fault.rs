@@ -98,6 +98,5 @@ fn names(code: ErrorCode) -> (&'static str, &'static str) {
         ErrorCode::OverLimit => ("OverLimit", "OverLimit"),
         ErrorCode::ReceiptHandleIsInvalid => ("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid"),
         ErrorCode::MessageNotInflight => ("MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight"),
-        ErrorCode::UnsupportedOperation => ("UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"),
     }
 }

@@ -56,6 +56,8 @@ struct Sent {
     attributes_md5: Option<String>,
     #[serde(rename = "MD5OfMessageSystemAttributes", skip_serializing_if = "Option::is_none")]
     system_attributes_md5: Option<String>,
+    #[serde(rename = "SequenceNumber", skip_serializing_if = "Option::is_none")]
+    sequence_number: Option<String>,
 }
 
 impl Entry for Send {
@@ -128,15 +130,13 @@ pub(super) fn change_message_visibility_batch(broker: &Broker, body: &[u8]) -> A
 
 impl Send {
     fn into_message(self) -> Result<SendRequest, Fault> {
-        if let Some(id) = self.message_deduplication_id {
-            return Err(Fault::invalid("MessageDeduplicationId", id, "It is not valid for a standard queue"));
-        }
         Ok(SendRequest {
             body: required(self.message_body, "MessageBody")?,
             delay: seconds(self.delay_seconds, "DelaySeconds", &DELAY_SECONDS)?,
             attributes: attributes(self.message_attributes.unwrap_or_default())?,
             trace_header: trace_header(self.message_system_attributes.unwrap_or_default())?,
             group_id: self.message_group_id,
+            deduplication_id: self.message_deduplication_id,
         })
     }
 }
@@ -160,6 +160,7 @@ impl Sent {
             body_md5: message.body_md5.clone(),
             attributes_md5: message.attributes_md5.clone(),
             system_attributes_md5: message.trace_header.as_deref().map(trace_header_md5),
+            sequence_number: message.sequence_number.map(|number| number.to_string()),
         }
     }
 }

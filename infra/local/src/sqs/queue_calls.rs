@@ -11,9 +11,6 @@ use super::fault::Fault;
 use super::server::queue_url;
 use super::wire::{Answer, Empty, page, queue_of, read, required, write};
 
-/// Attributes that only FIFO queues have: asking for them is no error, there is just no value.
-const FIFO_ATTRIBUTES: [&str; 4] =
-    ["FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"];
 const ALL: &str = "All";
 
 #[derive(Debug, Deserialize)]
@@ -156,7 +153,7 @@ pub(super) fn get_queue_attributes(broker: &Broker, body: &[u8]) -> Answer {
     let request: GetQueueAttributes = read(body)?;
     let queue = queue_of(broker, request.queue_url)?;
     let asked = request.attribute_names.unwrap_or_default();
-    let known = |name: &str| name == ALL || READABLE.contains(&name) || FIFO_ATTRIBUTES.contains(&name);
+    let known = |name: &str| name == ALL || READABLE.contains(&name);
     if let Some(unknown) = asked.iter().find(|name| !known(name)) {
         return Err(Fault::invalid_attribute_name(unknown));
     }

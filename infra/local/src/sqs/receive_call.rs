@@ -11,7 +11,7 @@ use super::wire::{Answer, WireAttribute, number, queue_of, read, seconds, write}
 use super::{Broker, SENDER_ID};
 
 const ALL: &str = "All";
-/// What can be asked for, FIFO queues' own among them, for which a standard queue has no value.
+/// What can be asked for, also of a queue that has no value for it.
 const SYSTEM_ATTRIBUTES: [&str; 10] = [
     ALL,
     "ApproximateFirstReceiveTimestamp",
@@ -32,6 +32,7 @@ struct ReceiveMessage {
     max_number_of_messages: Option<i64>,
     visibility_timeout: Option<i64>,
     wait_time_seconds: Option<i64>,
+    receive_request_attempt_id: Option<String>,
     attribute_names: Option<Vec<String>>,
     message_system_attribute_names: Option<Vec<String>>,
     message_attribute_names: Option<Vec<String>>,
@@ -80,7 +81,10 @@ pub(super) async fn receive_message(broker: &Broker, body: &[u8]) -> Answer {
         return Err(Fault::invalid_attribute_name(unknown));
     }
     let own = request.message_attribute_names.unwrap_or_default();
-    let deliveries = broker.receive(&queue, receive, wait).await?;
+    let deliveries = match &request.receive_request_attempt_id {
+        Some(attempt) => broker.receive_attempt(&queue, attempt, receive, wait).await?,
+        None => broker.receive(&queue, receive, wait).await?,
+    };
     let arn = |queue: &QueueName| broker.read(|queues, _| queues.arn(queue));
     let messages = deliveries.iter().map(|delivery| message(delivery, &system, &own, arn)).collect();
     write(&Received { messages })
@@ -119,9 +123,11 @@ fn system_attributes(
         ("ApproximateReceiveCount", Some(delivery.receive_count.to_string())),
         ("AWSTraceHeader", message.trace_header.clone()),
         ("DeadLetterQueueSourceArn", delivery.dead_letter_source.as_ref().map(arn)),
+        ("MessageDeduplicationId", message.deduplication_id.clone()),
         ("MessageGroupId", message.group_id.clone()),
         ("SenderId", Some(SENDER_ID.to_owned())),
         ("SentTimestamp", Some(message.sent_at.as_millis().to_string())),
+        ("SequenceNumber", message.sequence_number.map(|number| number.to_string())),
     ]
     .into_iter()
     .filter(|(name, _)| asked.iter().any(|asked| asked == ALL || asked == name))

@@ -15,6 +15,7 @@ const DEFAULT_STREAM_BATCH_SIZE: usize = 100;
 const BATCH_SIZE_MAX: usize = 10_000;
 /// Batch size of a queue above which Lambda asks for a window.
 const BATCH_SIZE_WITHOUT_WINDOW_MAX: usize = 10;
+const WINDOW: &str = "MaximumBatchingWindowInSeconds";
 const WINDOW_SECONDS_MAX: u64 = 300;
 const RETRY_ATTEMPTS_MAX: i64 = 10_000;
 
@@ -79,7 +80,8 @@ fn read_queue_mapping(
     mut properties: Fields<'_>,
     findings: &mut Findings,
 ) -> Result<(), TemplateError> {
-    let window = window(&mut properties)?;
+    let name = names::queue_of(queue.text()?);
+    let window = queue_window(name, &mut properties)?;
     let batch_size = properties.take("BatchSize")?;
     if let Some(batch_size) = &batch_size
         && batch_size.number(1..=BATCH_SIZE_MAX)? > BATCH_SIZE_WITHOUT_WINDOW_MAX
@@ -98,7 +100,7 @@ fn read_queue_mapping(
         None => None,
     };
     let mapping = QueueMapping {
-        queue: names::queue_of(queue.text()?).to_owned(),
+        queue: name.to_owned(),
         function: target.function,
         batch_size: batch_size.unwrap_or(DEFAULT_QUEUE_BATCH_SIZE),
         batching_window: window,
@@ -155,8 +157,20 @@ fn read_stream_mapping(
     Ok(())
 }
 
+/// Returns the window of a mapping from a queue, which Lambda refuses to open on a FIFO queue.
+fn queue_window(queue: &str, properties: &mut Fields<'_>) -> Result<Duration, TemplateError> {
+    let Some(window) = properties.take(WINDOW)? else {
+        return Ok(Duration::ZERO);
+    };
+    let seconds = window.number(0..=WINDOW_SECONDS_MAX)?;
+    if seconds > 0 && queue.ends_with(names::FIFO_SUFFIX) {
+        return Err(window.invalid("a window of a FIFO queue, which has none"));
+    }
+    Ok(Duration::from_secs(seconds))
+}
+
 fn window(properties: &mut Fields<'_>) -> Result<Duration, TemplateError> {
-    let seconds = properties.number("MaximumBatchingWindowInSeconds", 0..=WINDOW_SECONDS_MAX)?;
+    let seconds = properties.number(WINDOW, 0..=WINDOW_SECONDS_MAX)?;
     Ok(Duration::from_secs(seconds.unwrap_or(0)))
 }
 

@@ -9,6 +9,8 @@ use super::stack::Stack;
 pub const REGION: &str = "us-east-1";
 /// What `AWS::AccountId` stands for.
 pub const ACCOUNT_ID: &str = "000000000000";
+/// What the name of a FIFO queue ends in.
+pub(super) const FIFO_SUFFIX: &str = ".fifo";
 const PARTITION: &str = "aws";
 const URL_SUFFIX: &str = "amazonaws.com";
 
@@ -36,17 +38,29 @@ pub(super) fn physical_name<'t>(
     logical_id: &str,
     resource: &'t Node,
 ) -> Result<String, TemplateError> {
-    let generated = || format!("{}-{logical_id}", scope.stack().name);
+    let generated = || Ok(format!("{}-{logical_id}{}", scope.stack().name, suffix_of(scope, logical_id, resource)?));
     let node =
         name_property(kind(resource)).and_then(|property| Some((property, resource.get("Properties")?.get(property)?)));
     let Some((property, node)) = node else {
-        return Ok(generated());
+        return generated();
     };
     let place = scope.stack().place(logical_id, node.line).property(property, node.line);
     scope.once(&place, &format!("name of {logical_id}"), || {
         let value = scope.head(&place, node)?;
-        if value.data == Data::Nothing { Ok(generated()) } else { literal(&place, &value).map(str::to_owned) }
+        if value.data == Data::Nothing { generated() } else { literal(&place, &value).map(str::to_owned) }
     })
+}
+
+/// What a name that is made up has to end in: a FIFO queue's has a suffix.
+fn suffix_of<'t>(scope: Scope<'t>, logical_id: &str, resource: &'t Node) -> Result<&'static str, TemplateError> {
+    const PROPERTY: &str = "FifoQueue";
+    let node = resource.get("Properties").and_then(|properties| properties.get(PROPERTY));
+    let Some(node) = node.filter(|_| kind(resource) == "AWS::SQS::Queue") else {
+        return Ok("");
+    };
+    let place = scope.stack().place(logical_id, node.line).property(PROPERTY, node.line);
+    let is_fifo = scope.head(&place, node)?.as_text().is_some_and(|text| text.eq_ignore_ascii_case("true"));
+    Ok(if is_fifo { FIFO_SUFFIX } else { "" })
 }
 
 /// What `Ref` makes of a resource.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::error::TemplateError;
 use super::fields::{Fields, Property};
 use super::findings::{Findings, Stream};
-use super::ignored;
 use super::reader::Resource;
+use super::{ignored, names};
 use crate::model::{Queue, Table};
 
 const KEY_TYPES: [&str; 2] = ["HASH", "RANGE"];
@@ -21,6 +21,13 @@ const QUEUE_NUMBERS: [(&str, u64, u64); 5] = [
     ("MessageRetentionPeriod", 60, 1_209_600),
     ("ReceiveMessageWaitTimeSeconds", 0, 20),
     ("VisibilityTimeout", 0, 43_200),
+];
+
+/// Attributes of FIFO queues that are words, with the words that SQS takes.
+const FIFO_QUEUE_WORDS: [(&str, [&str; 2]); 3] = [
+    ("ContentBasedDeduplication", ["true", "false"]),
+    ("DeduplicationScope", ["queue", "messageGroup"]),
+    ("FifoThroughputLimit", ["perQueue", "perMessageGroupId"]),
 ];
 
 /// Reads a DynamoDB table.
@@ -72,8 +79,7 @@ pub(super) fn read_table(resource: &Resource<'_>, findings: &mut Findings) -> Re
 pub(super) fn read_queue(resource: &Resource<'_>, findings: &mut Findings) -> Result<(), TemplateError> {
     let name = resource.physical_name()?;
     let mut properties = resource.properties()?;
-    properties.text("QueueName")?;
-    let mut attributes = BTreeMap::new();
+    let mut attributes = fifo_attributes(&name, &mut properties)?;
     for (attribute, least, most) in QUEUE_NUMBERS {
         if let Some(number) = properties.number(attribute, least..=most)? {
             attributes.insert(attribute.to_owned(), number.to_string());
@@ -93,6 +99,31 @@ pub(super) fn read_queue(resource: &Resource<'_>, findings: &mut Findings) -> Re
     }
     findings.left_over(properties, ignored::QUEUE);
     findings.queue(resource.place(), Queue { name, attributes })
+}
+
+/// Reads what makes a queue a FIFO queue, which its name has to say, too.
+fn fifo_attributes(name: &str, properties: &mut Fields<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
+    let given_name = properties.take("QueueName")?;
+    let is_fifo = properties.boolean("FifoQueue")?.unwrap_or(false);
+    if let Some(given_name) = given_name
+        && is_fifo != name.ends_with(names::FIFO_SUFFIX)
+    {
+        return Err(given_name.invalid("a name that ends in .fifo exactly if FifoQueue is true"));
+    }
+    let mut attributes = BTreeMap::new();
+    if is_fifo {
+        attributes.insert("FifoQueue".to_owned(), "true".to_owned());
+    }
+    for (attribute, words) in FIFO_QUEUE_WORDS {
+        if let Some(property) = properties.take(attribute)? {
+            let word = property.one_of(&words)?.to_owned();
+            if !is_fifo {
+                return Err(property.invalid("a value for a queue whose FifoQueue is not true"));
+            }
+            attributes.insert(attribute.to_owned(), word);
+        }
+    }
+    Ok(attributes)
 }
 
 fn redrive_allow_policy(policy: Property<'_>, findings: &mut Findings) -> Result<String, TemplateError> {

@@ -4,5 +4,6 @@
 
 mod broker;
 mod errors;
+mod fifo;
 mod protocol;
 mod server;

@@ -378,6 +378,48 @@ fn a_big_batch_needs_a_window_as_lambda_asks_for_it() {
 }
 
 #[test]
+fn a_fifo_queue_has_no_window_and_no_big_batch() {
+    let queue = "  Queue: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}\n";
+    let event = |properties: &str| {
+        format!("      Events: {{Q: {{Type: SQS, Properties: {{Queue: !GetAtt Queue.Arn, {properties}}}}}}}\n{queue}")
+    };
+    check_function(
+        &event("MaximumBatchingWindowInSeconds: 1"),
+        "template.yaml:11: Function: Events.Q.Properties.MaximumBatchingWindowInSeconds: 1 is not \
+         a window of a FIFO queue, which has none",
+    );
+    check_function(
+        &event("BatchSize: 11"),
+        "template.yaml:11: Function: Events.Q.Properties.BatchSize: 11 is not \
+         a batch size without a MaximumBatchingWindowInSeconds, which is at most 10",
+    );
+}
+
+#[test]
+fn the_name_of_a_fifo_queue_says_so() {
+    for (properties, expected) in [
+        (
+            "QueueName: orders, FifoQueue: true",
+            "QueueName: orders is not a name that ends in .fifo exactly if FifoQueue is true",
+        ),
+        ("QueueName: a.fifo", "QueueName: a.fifo is not a name that ends in .fifo exactly if FifoQueue is true"),
+        (
+            "DeduplicationScope: queue",
+            "DeduplicationScope: queue is not a value for a queue whose FifoQueue is not true",
+        ),
+        (
+            "FifoQueue: true, FifoThroughputLimit: perGroup",
+            "FifoThroughputLimit: perGroup is not one of perQueue, perMessageGroupId",
+        ),
+    ] {
+        check_resources(
+            &format!("\n  Queue:\n    Type: AWS::SQS::Queue\n    Properties: {{{properties}}}\n"),
+            &format!("template.yaml:4: Queue: {expected}"),
+        );
+    }
+}
+
+#[test]
 fn a_queue_must_hide_messages_for_as_long_as_the_function_may_take() {
     check_function(
         "      Timeout: 31\n      Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Queue.Arn}}}\n  Queue: {Type: AWS::SQS::Queue, Properties: {QueueName: short}}\n",

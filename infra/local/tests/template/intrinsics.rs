@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use local::sqs::Broker;
+
 use crate::support::{FUNCTION, read_files, read_text};
 
 /// Evaluates an expression as the name of a queue.
@@ -157,6 +159,41 @@ Outputs: {Arn: {Value: !GetAtt Dead.Arn}}
         model.queues[0].attributes["RedrivePolicy"],
         r#"{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:p-dead","maxReceiveCount":3}"#
     );
+}
+
+#[test]
+fn a_fifo_queue_has_its_attributes_and_a_name_that_says_so() {
+    let template = "
+Parameters: {HighThroughput: {Type: String, Default: true}}
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      FifoQueue: !Ref HighThroughput
+      ContentBasedDeduplication: true
+      DeduplicationScope: messageGroup
+      FifoThroughputLimit: perMessageGroupId
+      RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 3}
+  Dead: {Type: AWS::SQS::Queue, Properties: {QueueName: dead.fifo, FifoQueue: true}}
+  Standard: {Type: AWS::SQS::Queue, Properties: {FifoQueue: false}}
+";
+
+    let model = read_files(&[("template.yaml", template)], &[]).unwrap();
+
+    let queue = |name: &str| model.queues.iter().find(|queue| queue.name == name).unwrap();
+    let orders = &queue("local-Orders.fifo").attributes;
+    for (attribute, value) in [
+        ("FifoQueue", "true"),
+        ("ContentBasedDeduplication", "true"),
+        ("DeduplicationScope", "messageGroup"),
+        ("FifoThroughputLimit", "perMessageGroupId"),
+    ] {
+        assert_eq!(orders[attribute], value);
+    }
+    assert!(orders["RedrivePolicy"].contains("dead.fifo"));
+    assert_eq!(queue("dead.fifo").attributes.len(), 1);
+    assert!(queue("local-Standard").attributes.is_empty());
+    Broker::default().create_declared(&model.queues).unwrap();
 }
 
 #[test]

@@ -60,8 +60,9 @@ Resources:
       ContentBasedDeduplication: true
       SqsManagedSseEnabled: true
       Tags: [{Key: a, Value: b}]
+      Colour: red
 ",
-        &["Queue FifoQueue", "Queue ContentBasedDeduplication"],
+        &["Queue Colour"],
     );
 }
 

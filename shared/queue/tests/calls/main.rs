@@ -7,3 +7,9 @@ mod world;
 mod dead_letters;
 mod messages;
 mod queues;
+
+mod fifo_dead_letters;
+mod fifo_deduplication;
+mod fifo_order;
+mod fifo_queues;
+mod fifo_receives;

@@ -30,15 +30,6 @@ fn creating_again_with_another_value_is_refused_with_the_attributes_name() {
 }
 
 #[test]
-fn a_fifo_queue_is_refused() {
-    let mut world = World::new(Configuration::default());
-    let name = QueueName::parse("orders").unwrap();
-    let refused = world.queues.create(&name, &attributes(&[("FifoQueue", "true")]), world.now);
-    assert_eq!(refused, Err(Error::FifoNotSupported { queue: "orders".into() }));
-    assert!(!world.queues.contains(&name));
-}
-
-#[test]
 fn a_redrive_policy_needs_a_queue_that_exists_and_allows_it() {
     let mut world = World::new(Configuration::default());
     world.create("closed", &[("RedriveAllowPolicy", r#"{"redrivePermission":"denyAll"}"#)]);

@@ -1,10 +1,11 @@
 //! A set of queues, a clock that the test moves, and short names for the calls.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use queue::{
-    Configuration, Counts, Creation, Deletion, Delivery, Error, ErrorCode, QueueName, Queues, ReceiptHandle,
+    Configuration, Counts, Creation, Deletion, Delivery, Error, ErrorCode, Message, QueueName, Queues, ReceiptHandle,
     ReceiveRequest, SendRequest, Timestamp,
 };
 
@@ -27,6 +28,13 @@ impl World {
         (world, name)
     }
 
+    /// `main.fifo`, which deduplicates by given ids.
+    pub(crate) fn with_fifo_queue(attributes: &[(&str, &str)]) -> (Self, QueueName) {
+        let mut world = Self::new(Configuration::default());
+        let name = world.create_fifo("main.fifo", attributes);
+        (world, name)
+    }
+
     /// `main` with `dead` as its dead letter queue.
     pub(crate) fn with_dead_letters(max_receive_count: u32) -> (Self, QueueName, QueueName) {
         let mut world = Self::new(Configuration::default());
@@ -42,12 +50,21 @@ impl World {
         name
     }
 
+    pub(crate) fn create_fifo(&mut self, name: &str, pairs: &[(&str, &str)]) -> QueueName {
+        self.create(name, &[pairs, &[("FifoQueue", "true")]].concat())
+    }
+
     pub(crate) fn pass(&mut self, duration: Duration) {
         self.now = self.now.plus(duration);
     }
 
     pub(crate) fn send(&mut self, queue: &QueueName, body: &str) {
         self.queues.send(queue, SendRequest::from_body(body), self.now).unwrap();
+    }
+
+    /// Sends to a FIFO queue, with the body as the deduplication id.
+    pub(crate) fn send_to(&mut self, queue: &QueueName, group: &str, body: &str) -> Arc<Message> {
+        self.queues.send(queue, in_group(group, body, body), self.now).unwrap()
     }
 
     pub(crate) fn receive(&mut self, queue: &QueueName, max: usize) -> Vec<Delivery> {
@@ -74,6 +91,15 @@ impl World {
 
     pub(crate) fn wake(&mut self, queue: &QueueName) -> Option<Duration> {
         self.queues.next_wake(queue, self.now).unwrap().map(|at| at.since(self.now))
+    }
+}
+
+/// A message for a FIFO queue.
+pub(crate) fn in_group(group: &str, deduplication_id: &str, body: &str) -> SendRequest {
+    SendRequest {
+        group_id: Some(group.to_owned()),
+        deduplication_id: Some(deduplication_id.to_owned()),
+        ..SendRequest::from_body(body)
     }
 }
 
