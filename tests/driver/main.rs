@@ -1,8 +1,11 @@
 //! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
-//! each record.
+//! each record, FIFO groups.
 
 mod commit;
 mod decode;
+mod fifo;
 mod outcome;
+mod ranges;
 mod refusal;
 mod support;
+mod waits;

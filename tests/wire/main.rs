@@ -6,7 +6,7 @@ use consumer::{Draft, Scope};
 use domain::leaderboard::Leaderboard;
 use domain::players::PlayerRating;
 use domain::statistics::Statistics;
-use domain::{Decider, Decision, Key, Row, State};
+use domain::{Decider, Decision, Key, Need, Row, State};
 use events::{Consumer, Event, Rating, TimeControl};
 use serde_json::{Value, json};
 use testkit::sample::{game_ended, now, player_id, player_record};
@@ -29,6 +29,15 @@ fn event() -> Event {
     game_ended(7, (1, 1512, 1204), (2, 1488, 31))
 }
 
+/// The state in which nothing is there that the boards need.
+fn absent_rows() -> State {
+    let key = |need| match need {
+        Need::Key(key) => key,
+        Need::Range(range) => panic!("the boards read no ranges: {range}"),
+    };
+    Leaderboard.needs(&event()).into_iter().map(|need| (key(need), Row::default())).collect()
+}
+
 /// The writes of a decision as the plan that is committed.
 fn plan(consumer: Consumer, decision: Decision) -> String {
     let Decision::Apply { writes, checks } = decision else { panic!("nothing to write: {decision:?}") };
@@ -47,7 +56,7 @@ fn game_ended_version_1() {
 
 #[test]
 fn a_board_row_that_is_created() {
-    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    let mut state = absent_rows();
     for number in [1, 2] {
         let (key, attributes) = player_record(number);
         state.insert(key, Row { version: 3, attributes: Some(attributes) });
@@ -57,7 +66,7 @@ fn a_board_row_that_is_created() {
 
 #[test]
 fn a_board_row_that_moves_to_another_block() {
-    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    let mut state = absent_rows();
     let row = |number: u32, rating: u16, games: u64| {
         json!({
             "player_id": player_id(number), "username": "Old Name", "player_version": 1, "rating": rating, "games": games,

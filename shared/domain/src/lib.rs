@@ -1,6 +1,9 @@
 //! Decisions: what an event or a command makes true, one file a topic. Pure: synchronous, no clock, no randomness, no IO;
 //! how a decision is committed is the business of the driver and of the request path.
 
+mod state;
+mod versions;
+
 mod decision;
 
 pub mod games;
@@ -8,6 +11,6 @@ pub mod leaderboard;
 pub mod players;
 pub mod statistics;
 
-pub use decision::{
-    Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Row, RowError, Spread, State, Table, Write,
-};
+pub use decision::{Check, Content, Decider, Decision, Deltas, Guard, Spread, Write};
+pub use state::{Attributes, Key, Need, Range, Row, RowError, State, Table};
+pub use versions::{InvalidVersions, Versions};

@@ -27,7 +27,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use domain::games::Game;
 use domain::leaderboard::Leaderboard;
 use domain::statistics::Statistics;
-use domain::{Content, Decider, Decision, Key, Row, State, Table, Write};
+use domain::{Content, Decider, Decision, Key, Need, Row, State, Table, Write};
 use events::{Event, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -182,9 +182,14 @@ impl Stage {
 
         let wire = Arc::new(Wire::default());
         let plain = client(&endpoint, RetryConfig::standard(), None);
-        let tables = TableNames { records: "test-records".to_owned(), views: "test-views".to_owned() };
+        let tables = TableNames {
+            records: "test-records".to_owned(),
+            views: "test-views".to_owned(),
+            ledger: "test-ledger".to_owned(),
+        };
         create_table(&plain, &tables.records, None).await;
         create_table(&plain, &tables.views, Some(order_index())).await;
+        create_table(&plain, &tables.ledger, None).await;
         let fast = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
         let reads = client(&endpoint, fast, Some(&wire));
         let transactions = client(&endpoint, RetryConfig::disabled(), Some(&wire));
@@ -255,7 +260,8 @@ impl Stage {
         let deciders: [&dyn Decider; 2] = [&Leaderboard, &Statistics];
         for decider in deciders {
             let mut state = State::default();
-            for key in decider.needs(event) {
+            for need in decider.needs(event) {
+                let Need::Key(key) = need else { panic!("{need:?}") };
                 let row = self.row(&key).await;
                 state.insert(key, row);
             }
@@ -265,7 +271,12 @@ impl Stage {
                         self.write(write).await;
                     }
                 }
-                other @ (Decision::Stale | Decision::Ignore(_) | Decision::Reject(_)) => panic!("{other:?}"),
+                other @ (Decision::Continue { .. }
+                | Decision::Wait { .. }
+                | Decision::Unresolved { .. }
+                | Decision::Stale
+                | Decision::Ignore(_)
+                | Decision::Reject(_)) => panic!("{other:?}"),
             }
         }
     }

@@ -160,7 +160,7 @@ fn every_function_is_told_the_names_that_it_uses() {
     let model = project(&[]);
 
     let expected = [
-        function("api", 10, 256, &[records, views]),
+        function("api", 10, 256, &[records, views, ledger]),
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::histogram::{Block, moved};
 use crate::decision::attributes;
 use crate::players::Player;
-use crate::{Check, Content, Decider, Decision, Guard, Key, RowError, State, Write};
+use crate::{Check, Content, Decider, Decision, Guard, Key, Need, RowError, State, Write};
 
 /// The index that lists a block's rows by rating.
 pub const ORDER_INDEX: &str = "order";
@@ -56,11 +56,12 @@ pub fn order_rank(rating: Rating, player_id: &PlayerId) -> String {
 pub struct Leaderboard;
 
 impl Decider for Leaderboard {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         let Payload::GameEnded(game) = &event.payload;
         [&game.white, &game.black]
             .into_iter()
             .flat_map(|side| [BoardRow::key(game.time_control, &side.player_id), Player::key(&side.player_id)])
+            .map(Need::Key)
             .collect()
     }
 
