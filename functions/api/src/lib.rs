@@ -10,8 +10,10 @@ mod problem;
 mod cursor;
 mod input;
 mod store;
+mod tries;
 
 mod board;
+mod change;
 mod games;
 mod leaderboards;
 mod players;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use domain::Attributes;
 use events::{EventId, Timestamp};
 use serde::Serialize;
@@ -68,6 +70,8 @@ pub fn router(api: Api) -> Router {
     Router::new()
         .route("/players", post(players::register))
         .route("/players/{player_id}", get(players::show))
+        .route("/players/{player_id}/username", put(players::rename))
+        .route("/players/{player_id}/restriction", put(players::restrict).delete(players::reinstate))
         .route("/players/{player_id}/stats", get(stats::show))
         .route("/games", post(games::end))
         .route("/leaderboards/{time_control}", get(leaderboards::list))

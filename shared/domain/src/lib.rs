@@ -1,6 +1,7 @@
 //! Decisions: what an event or a command makes true, one file a topic. Pure: synchronous, no clock, no randomness, no IO;
 //! how a decision is committed is the business of the driver and of the request path.
 
+mod change;
 mod decision;
 
 pub mod games;
@@ -8,6 +9,7 @@ pub mod leaderboard;
 pub mod players;
 pub mod statistics;
 
+pub use change::Change;
 pub use decision::{
     Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Row, RowError, Spread, State, Table, Write,
 };

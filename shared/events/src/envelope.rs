@@ -9,7 +9,10 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::wrapping::unwrapped;
-use crate::{EventId, EventType, GameEnded, Timestamp, TraceId};
+use crate::{
+    EventId, EventType, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, Timestamp,
+    TraceId,
+};
 
 /// One thing that happened. A pointer to the truth, not the truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,14 @@ pub struct Event {
 pub enum Payload {
     /// A rated game has ended.
     GameEnded(GameEnded),
+    /// There is a new player.
+    PlayerRegistered(PlayerRegistered),
+    /// A player goes by another name.
+    PlayerRenamed(PlayerRenamed),
+    /// A player is hidden.
+    PlayerRestricted(PlayerRestricted),
+    /// A player is hidden no more.
+    PlayerReinstated(PlayerReinstated),
 }
 
 impl Payload {
@@ -41,6 +52,10 @@ impl Payload {
     pub fn event_type(&self) -> EventType {
         match self {
             Self::GameEnded(_) => EventType::GameEnded,
+            Self::PlayerRegistered(_) => EventType::PlayerRegistered,
+            Self::PlayerRenamed(_) => EventType::PlayerRenamed,
+            Self::PlayerRestricted(_) => EventType::PlayerRestricted,
+            Self::PlayerReinstated(_) => EventType::PlayerReinstated,
         }
     }
 }
@@ -221,6 +236,10 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
     }
     let decoded = match event_type {
         EventType::GameEnded => serde_json::from_str(raw.get()).map(Payload::GameEnded),
+        EventType::PlayerRegistered => serde_json::from_str(raw.get()).map(Payload::PlayerRegistered),
+        EventType::PlayerRenamed => serde_json::from_str(raw.get()).map(Payload::PlayerRenamed),
+        EventType::PlayerRestricted => serde_json::from_str(raw.get()).map(Payload::PlayerRestricted),
+        EventType::PlayerReinstated => serde_json::from_str(raw.get()).map(Payload::PlayerReinstated),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

@@ -2,16 +2,20 @@
 //! randomness: whoever mints an id brings the time and the random bits.
 
 mod identity;
+mod text;
 mod timestamp;
 
 mod envelope;
 mod wrapping;
 
 mod game_ended;
+mod players;
 mod topology;
 
 pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
 pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};
 pub use identity::{EventId, GameId, InvalidId, PlayerId, TraceId, Username};
+pub use players::{PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted};
+pub use text::{InvalidText, RestrictionReason};
 pub use timestamp::{Day, InvalidTimestamp, Timestamp};
 pub use topology::{Consumer, Consumers, EventType, RELAY_REJECTED_QUEUE, UnknownEventType};

@@ -14,16 +14,28 @@ pub const RELAY_REJECTED_QUEUE: &str = "relay-rejected";
 pub enum EventType {
     /// A rated game has ended.
     GameEnded,
+    /// There is a new player.
+    PlayerRegistered,
+    /// A player goes by another name.
+    PlayerRenamed,
+    /// A player is hidden.
+    PlayerRestricted,
+    /// A player is hidden no more.
+    PlayerReinstated,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 1] = [Self::GameEnded];
+    pub const ALL: [Self; 5] =
+        [Self::GameEnded, Self::PlayerRegistered, Self::PlayerRenamed, Self::PlayerRestricted, Self::PlayerReinstated];
 
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
         match self {
             Self::GameEnded => Consumers { first: Consumer::GameEnded, others: &[Consumer::GameEndedStatistics] },
+            Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => {
+                Consumers { first: Consumer::PlayerChanged, others: &[] }
+            }
         }
     }
 
@@ -31,13 +43,21 @@ impl EventType {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GameEnded => "game_ended",
+            Self::PlayerRegistered => "player_registered",
+            Self::PlayerRenamed => "player_renamed",
+            Self::PlayerRestricted => "player_restricted",
+            Self::PlayerReinstated => "player_reinstated",
         }
     }
 
     /// Returns the newest schema version of the payload that this code knows.
     pub const fn schema_version(self) -> u32 {
         match self {
-            Self::GameEnded => 1,
+            Self::GameEnded
+            | Self::PlayerRegistered
+            | Self::PlayerRenamed
+            | Self::PlayerRestricted
+            | Self::PlayerReinstated => 1,
         }
     }
 
@@ -45,6 +65,7 @@ impl EventType {
     pub const fn aggregate_type(self) -> &'static str {
         match self {
             Self::GameEnded => "game",
+            Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => "player",
         }
     }
 }
@@ -95,17 +116,20 @@ pub enum Consumer {
     GameEnded,
     /// Keeps players' results by time control and day.
     GameEndedStatistics,
+    /// Keeps names and visibility on the leaderboards.
+    PlayerChanged,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 2] = [Self::GameEnded, Self::GameEndedStatistics];
+    pub const ALL: [Self; 3] = [Self::GameEnded, Self::GameEndedStatistics, Self::PlayerChanged];
 
     /// Returns the name of the function and of its queue, without the stack's prefix.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GameEnded => "game-ended",
             Self::GameEndedStatistics => "game-ended-statistics",
+            Self::PlayerChanged => "player-changed",
         }
     }
 }

@@ -8,6 +8,7 @@ mod stage;
 mod games;
 mod lambda;
 mod leaderboards;
+mod moderation;
 mod players;
 mod routes;
 mod stats;

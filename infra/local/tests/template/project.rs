@@ -122,15 +122,13 @@ fn the_tables_are_those_of_the_design() {
 fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
     let model = project(&[]);
 
-    let [game_ended, game_ended_dead_letters] = consumer_queues("game-ended");
-    let [statistics, statistics_dead_letters] = consumer_queues("game-ended-statistics");
+    let consumers = [("game-ended", 500, 2), ("game-ended-statistics", 100, 5), ("player-changed", 100, 2)];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
-    assert_eq!(model.queues, [game_ended, game_ended_dead_letters, statistics, statistics_dead_letters, rejected]);
-    assert_eq!(
-        model.queue_mappings,
-        [queue_mapping("game-ended", 500, 2), queue_mapping("game-ended-statistics", 100, 5)]
-    );
+    let queues: Vec<Queue> = consumers.iter().flat_map(|(name, ..)| consumer_queues(name)).chain([rejected]).collect();
+    assert_eq!(model.queues, queues);
+    let mappings = consumers.map(|(name, batch_size, concurrency)| queue_mapping(name, batch_size, concurrency));
+    assert_eq!(model.queue_mappings, mappings);
 }
 
 #[test]
@@ -163,6 +161,7 @@ fn every_function_is_told_the_names_that_it_uses() {
         function("api", 10, 256, &[records, views]),
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
+        consumer("player-changed", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
     assert_eq!(model.functions, expected);
@@ -179,6 +178,9 @@ fn the_routes_are_those_of_the_api() {
     let expected = [
         route("POST", "/players"),
         route("GET", "/players/{player_id}"),
+        route("PUT", "/players/{player_id}/username"),
+        route("PUT", "/players/{player_id}/restriction"),
+        route("DELETE", "/players/{player_id}/restriction"),
         route("GET", "/players/{player_id}/stats"),
         route("POST", "/games"),
         route("GET", "/leaderboards/{time_control}"),
@@ -203,7 +205,8 @@ fn the_prefix_is_part_of_every_name() {
         assert!(name.starts_with("other-"), "{name}");
     }
     assert_eq!(model.stream_mappings[0].table, "other-records");
-    assert!(model.functions[3].environment["QUEUE_URL_PREFIX"].ends_with("/other-"));
+    let relay = model.functions.iter().find(|function| function.binary == "outbox-relay").unwrap();
+    assert!(relay.environment["QUEUE_URL_PREFIX"].ends_with("/other-"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) type Place = (TimeControl, String);
 pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     let names = |(_, player_id): &Place| {
         let games = core.history.events.iter().filter(|event| {
-            let Payload::GameEnded(game) = &event.payload;
+            let Payload::GameEnded(game) = &event.payload else { return false };
             [&game.white, &game.black].iter().any(|side| side.player_id.as_str() == player_id)
         });
         games.map(|event| event.aggregate_id.clone()).chain([player_id.clone()]).collect()
@@ -43,7 +43,7 @@ pub(super) fn rows(core: &Core) -> Result<BTreeMap<Place, (u16, u64, String)>, B
 fn expected(core: &Core) -> BTreeMap<Place, (u16, u64, String)> {
     let mut rows = BTreeMap::new();
     for event in &core.history.events {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { continue };
         for side in [&game.white, &game.black] {
             let place = (game.time_control, side.player_id.to_string());
             rows.insert(place, (side.rating.points(), side.games, side.username.to_string()));
