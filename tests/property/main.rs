@@ -3,6 +3,7 @@
 
 mod history;
 mod moderation;
+mod social;
 
 use std::collections::BTreeMap;
 

@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use consumer::{Draft, Scope};
+use domain::follows::Follow;
+use domain::graph::FollowGraph;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
 use domain::players::{Player, PlayerRating, Restriction};
+use domain::posts::{Post, PostCounts};
+use domain::reactions::{Reaction, ReactionCounts};
 use domain::statistics::Statistics;
 use domain::{Decider, Decision, Key, Row, State};
 use events::{
-    Consumer, Event, EventType, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, Rating,
+    Consumer, Event, EventType, FollowEnded, FollowStarted, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed,
+    PlayerRestricted, PostDeleted, PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved,
     TimeControl,
 };
 use serde_json::{Value, json};
@@ -70,6 +75,48 @@ fn events_of_players() {
     let reason = "spam".parse().unwrap();
     check_event(Payload::PlayerRestricted(PlayerRestricted { player_id: player_id.clone(), reason }));
     check_event(Payload::PlayerReinstated(PlayerReinstated { player_id }));
+}
+
+#[test]
+fn events_of_posts() {
+    let (post_id, author_id): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let payload = PostPublished { post_id: post_id.clone(), author_id: author_id.clone() };
+    check_event(Payload::PostPublished(payload));
+    check_event(Payload::PostDeleted(PostDeleted { post_id, author_id }));
+}
+
+#[test]
+fn events_of_reactions() {
+    let (post_id, player_id): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let added = ReactionAdded { post_id: post_id.clone(), player_id: player_id.clone(), kind: ReactionKind::Applause };
+    check_event(Payload::ReactionAdded(added));
+    check_event(Payload::ReactionRemoved(ReactionRemoved { post_id, player_id }));
+}
+
+#[test]
+fn events_of_follows() {
+    let (follower_id, followed_id) = (player_id(1), player_id(2));
+    let started = FollowStarted { follower_id: follower_id.clone(), followed_id: followed_id.clone() };
+    check_event(Payload::FollowStarted(started));
+    check_event(Payload::FollowEnded(FollowEnded { follower_id, followed_id }));
+}
+
+/// What a decider makes of an event whose needs are all absent.
+fn first<D: Decider>(consumer: Consumer, decider: D, payload: Payload) -> String {
+    let event = sample::event(7, "aggregate", 3, payload);
+    let state: State = decider.needs(&event).into_iter().map(|key| (key, Row::default())).collect();
+    plan(consumer, decider.decide(&event, &state).unwrap())
+}
+
+#[test]
+fn a_post_a_reaction_and_a_follow_that_are_counted() {
+    let (post_id, player): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let published = PostPublished { post_id: post_id.clone(), author_id: player.clone() };
+    check("post_counted.txt", &first(Consumer::PostChanged, PostCounts, Payload::PostPublished(published)));
+    let added = ReactionAdded { post_id, player_id: player.clone(), kind: ReactionKind::Like };
+    check("reaction_counted.txt", &first(Consumer::ReactionChanged, ReactionCounts, Payload::ReactionAdded(added)));
+    let started = FollowStarted { follower_id: player, followed_id: player_id(2) };
+    check("follow_counted.txt", &first(Consumer::FollowChanged, FollowGraph, Payload::FollowStarted(started)));
 }
 
 #[test]
@@ -144,7 +191,15 @@ fn source_records() {
         registered_as: Some(sample::username(2)),
         restriction: Some(Restriction { reason: "spam".parse().unwrap(), since: now() }),
     };
+    let post_id: PostId = "post-1".parse().unwrap();
+    let text = Some("Hello".parse().unwrap());
+    let post = Post { post_id: post_id.clone(), author_id: player_id(1), published_at: now(), text };
+    let reaction = Reaction { post_id: post_id.clone(), player_id: player_id(2), kind: Some(ReactionKind::Love) };
+    let follow = Follow { followed_id: player_id(1), follower_id: player_id(2), since: Some(now()) };
     let shapes = BTreeMap::from([
+        (Post::key(&post_id).to_string(), serde_json::to_value(&post).unwrap()),
+        (Reaction::key(&post_id, &player_id(2)).to_string(), serde_json::to_value(&reaction).unwrap()),
+        (Follow::key(&player_id(1), &player_id(2)).to_string(), serde_json::to_value(&follow).unwrap()),
         (player_key.to_string(), Value::Object(player)),
         (Player::key(&player_id(2)).to_string(), serde_json::to_value(&restricted).unwrap()),
         (rating_key.to_string(), serde_json::to_value(&rating).unwrap()),

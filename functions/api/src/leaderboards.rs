@@ -71,7 +71,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let time_control: TimeControl = input::path_parameter("time_control", &time_control)?;
     let mut parameters = Parameters::of(&uri, &["limit", "cursor"])?;
-    let limit = parameters.optional("limit", limit).unwrap_or(LIMIT_DEFAULT);
+    let limit = parameters.optional("limit", |text| input::limit(text, LIMIT_MAX)).unwrap_or(LIMIT_DEFAULT);
     let cursor = parameters.optional("cursor", |text| Cursor::decode(text, time_control));
     parameters.finish()?;
 
@@ -114,13 +114,6 @@ pub(crate) async fn standing(
     let percentile = percentile(&board, row.rating);
     let row = ranked(&board, row);
     Ok(Json(Standing { time_control, row, players, percentile, above, below }).into_response())
-}
-
-fn limit(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Ok(_) | Err(_) => Err(format!("is not a whole number from 1 to {LIMIT_MAX}")),
-    }
 }
 
 fn ranked(board: &Board<'_>, row: BoardRow) -> RankedRow {

@@ -9,14 +9,20 @@ mod problem;
 
 mod cursor;
 mod input;
+mod list_cursor;
 mod store;
 mod tries;
 
 mod board;
 mod change;
+mod people;
+
+mod follows;
 mod games;
+mod graph;
 mod leaderboards;
 mod players;
+mod posts;
 mod stats;
 
 use std::sync::Arc;
@@ -73,6 +79,13 @@ pub fn router(api: Api) -> Router {
         .route("/players/{player_id}/username", put(players::rename))
         .route("/players/{player_id}/restriction", put(players::restrict).delete(players::reinstate))
         .route("/players/{player_id}/stats", get(stats::show))
+        .route("/players/{player_id}/follows/{other}", put(follows::follow).delete(follows::unfollow))
+        .route("/players/{player_id}/followers", get(graph::followers))
+        .route("/players/{player_id}/following", get(graph::following))
+        .route("/players/{player_id}/mutual", get(graph::mutual))
+        .route("/players/{player_id}/suggestions", get(graph::suggestions))
+        .route("/posts/{post_id}", get(posts::show).put(posts::publish).delete(posts::delete))
+        .route("/posts/{post_id}/reactions/{player_id}", put(posts::react).delete(posts::unreact))
         .route("/games", post(games::end))
         .route("/leaderboards/{time_control}", get(leaderboards::list))
         .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))

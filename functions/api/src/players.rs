@@ -9,7 +9,9 @@ use axum::extract::{Extension, Path, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::graph::{FOLLOWER_SPREAD, FOLLOWERS, FOLLOWING, followers_key, following_key};
 use domain::players::{self, Player, PlayerRating, Restriction};
+use domain::posts::{POSTS, count_key};
 use domain::{Change, Key, Table};
 use events::{PlayerId, Rating, RestrictionReason, TimeControl, Timestamp, TraceId, Username};
 use serde::Serialize;
@@ -35,6 +37,9 @@ struct Shown {
 struct PlayerView {
     #[serde(flatten)]
     player: Shown,
+    posts: u64,
+    followers: u64,
+    following: u64,
     ratings: BTreeMap<TimeControl, RatingView>,
 }
 
@@ -148,7 +153,10 @@ pub(crate) async fn show(State(api): State<Arc<Api>>, Path(player_id): Path<Stri
         direction: Direction::Ascending,
         limit: None,
     };
-    let state = rows(&api.store.query(&all).await?)?;
+    let mut counters = FOLLOWER_SPREAD.keys(&followers_key(&player_id));
+    counters.extend([following_key(&player_id), count_key(&player_id)]);
+    let (items, counts) = tokio::try_join!(api.store.query(&all), api.store.counts(&counters))?;
+    let state = rows(&items)?;
     let row = |key: &Key| state.iter().find(|(other, _)| other == key).map(|(_, row)| row);
     let player = row(&player_key).map(|row| row.decode::<Player>(&player_key)).transpose()?.flatten();
     let player = player.ok_or_else(|| not_found(&player_id))?;
@@ -158,7 +166,9 @@ pub(crate) async fn show(State(api): State<Arc<Api>>, Path(player_id): Path<Stri
         let rating = row(&key).map(|row| row.decode::<PlayerRating>(&key)).transpose()?.flatten();
         ratings.extend(rating.map(|PlayerRating { rating, games, .. }| (time_control, RatingView { rating, games })));
     }
-    Ok(Json(PlayerView { player: shown(player), ratings }).into_response())
+    let count = |name| counts.get(name).copied().unwrap_or(0);
+    let (posts, followers, following) = (count(POSTS), count(FOLLOWERS), count(FOLLOWING));
+    Ok(Json(PlayerView { player: shown(player), posts, followers, following, ratings }).into_response())
 }
 
 /// The problem of a player who is not registered.

@@ -1,12 +1,12 @@
 //! What the request path asks of DynamoDB. Reads are repeated by the SDK; a write is not: whether it may be sent again is for
 //! the command to decide.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::time::Duration;
 
 use aws::config::{ApiConfig, CallTimeouts, Retries, warm_up};
-use aws::items::{self, Item, ItemError, PARTITION_KEY, SORT_KEY, TableNames, VERSION};
+use aws::items::{self, Item, ItemError, PARTITION_KEY, REVISION, SORT_KEY, TableNames, VERSION};
 use aws::telemetry::chain;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -151,6 +151,21 @@ impl Store {
             self.batch(left, &mut items).await?;
         }
         Ok(items)
+    }
+
+    /// Reads counters, each item's added to those of the others: the shards of a target, or targets with different names.
+    pub(crate) async fn counts(&self, keys: &[Key]) -> Result<BTreeMap<String, u64>, StoreError> {
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (_, item) in self.items(keys).await? {
+            for (name, value) in item {
+                let number = value.as_n().ok().and_then(|digits| digits.parse::<i64>().ok());
+                if let Some(number) = number.filter(|_| name != REVISION) {
+                    *sums.entry(name).or_default() += number;
+                }
+            }
+        }
+        // A shard alone may be negative; the sum is not.
+        Ok(sums.into_iter().map(|(name, sum)| (name, u64::try_from(sum).unwrap_or(0))).collect())
     }
 
     async fn batch(

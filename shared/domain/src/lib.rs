@@ -4,9 +4,13 @@
 mod change;
 mod decision;
 
+pub mod follows;
 pub mod games;
+pub mod graph;
 pub mod leaderboard;
 pub mod players;
+pub mod posts;
+pub mod reactions;
 pub mod statistics;
 
 pub use change::Change;

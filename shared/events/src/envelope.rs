@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::wrapping::unwrapped;
 use crate::{
-    EventId, EventType, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, Timestamp,
-    TraceId,
+    EventId, EventType, FollowEnded, FollowStarted, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed,
+    PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
 };
 
 /// One thing that happened. A pointer to the truth, not the truth.
@@ -45,6 +45,18 @@ pub enum Payload {
     PlayerRestricted(PlayerRestricted),
     /// A player is hidden no more.
     PlayerReinstated(PlayerReinstated),
+    /// A player has published a post.
+    PostPublished(PostPublished),
+    /// A post is gone for good.
+    PostDeleted(PostDeleted),
+    /// A player reacts to a post.
+    ReactionAdded(ReactionAdded),
+    /// A player reacts to a post no more.
+    ReactionRemoved(ReactionRemoved),
+    /// A player follows another one.
+    FollowStarted(FollowStarted),
+    /// A player follows another one no more.
+    FollowEnded(FollowEnded),
 }
 
 impl Payload {
@@ -56,6 +68,12 @@ impl Payload {
             Self::PlayerRenamed(_) => EventType::PlayerRenamed,
             Self::PlayerRestricted(_) => EventType::PlayerRestricted,
             Self::PlayerReinstated(_) => EventType::PlayerReinstated,
+            Self::PostPublished(_) => EventType::PostPublished,
+            Self::PostDeleted(_) => EventType::PostDeleted,
+            Self::ReactionAdded(_) => EventType::ReactionAdded,
+            Self::ReactionRemoved(_) => EventType::ReactionRemoved,
+            Self::FollowStarted(_) => EventType::FollowStarted,
+            Self::FollowEnded(_) => EventType::FollowEnded,
         }
     }
 }
@@ -240,6 +258,12 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
         EventType::PlayerRenamed => serde_json::from_str(raw.get()).map(Payload::PlayerRenamed),
         EventType::PlayerRestricted => serde_json::from_str(raw.get()).map(Payload::PlayerRestricted),
         EventType::PlayerReinstated => serde_json::from_str(raw.get()).map(Payload::PlayerReinstated),
+        EventType::PostPublished => serde_json::from_str(raw.get()).map(Payload::PostPublished),
+        EventType::PostDeleted => serde_json::from_str(raw.get()).map(Payload::PostDeleted),
+        EventType::ReactionAdded => serde_json::from_str(raw.get()).map(Payload::ReactionAdded),
+        EventType::ReactionRemoved => serde_json::from_str(raw.get()).map(Payload::ReactionRemoved),
+        EventType::FollowStarted => serde_json::from_str(raw.get()).map(Payload::FollowStarted),
+        EventType::FollowEnded => serde_json::from_str(raw.get()).map(Payload::FollowEnded),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

@@ -69,6 +69,11 @@ limited_text!(
     RestrictionReason,
     500
 );
+limited_text!(
+    /// What a post says.
+    PostText,
+    5_000
+);
 
 #[cfg(test)]
 mod tests {

@@ -22,12 +22,35 @@ pub enum EventType {
     PlayerRestricted,
     /// A player is hidden no more.
     PlayerReinstated,
+    /// A player has published a post.
+    PostPublished,
+    /// A post is gone for good.
+    PostDeleted,
+    /// A player reacts to a post.
+    ReactionAdded,
+    /// A player reacts to a post no more.
+    ReactionRemoved,
+    /// A player follows another one.
+    FollowStarted,
+    /// A player follows another one no more.
+    FollowEnded,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 5] =
-        [Self::GameEnded, Self::PlayerRegistered, Self::PlayerRenamed, Self::PlayerRestricted, Self::PlayerReinstated];
+    pub const ALL: [Self; 11] = [
+        Self::GameEnded,
+        Self::PlayerRegistered,
+        Self::PlayerRenamed,
+        Self::PlayerRestricted,
+        Self::PlayerReinstated,
+        Self::PostPublished,
+        Self::PostDeleted,
+        Self::ReactionAdded,
+        Self::ReactionRemoved,
+        Self::FollowStarted,
+        Self::FollowEnded,
+    ];
 
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
@@ -36,6 +59,9 @@ impl EventType {
             Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => {
                 Consumers { first: Consumer::PlayerChanged, others: &[] }
             }
+            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: &[] },
+            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: &[] },
+            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: &[] },
         }
     }
 
@@ -47,6 +73,12 @@ impl EventType {
             Self::PlayerRenamed => "player_renamed",
             Self::PlayerRestricted => "player_restricted",
             Self::PlayerReinstated => "player_reinstated",
+            Self::PostPublished => "post_published",
+            Self::PostDeleted => "post_deleted",
+            Self::ReactionAdded => "reaction_added",
+            Self::ReactionRemoved => "reaction_removed",
+            Self::FollowStarted => "follow_started",
+            Self::FollowEnded => "follow_ended",
         }
     }
 
@@ -57,7 +89,13 @@ impl EventType {
             | Self::PlayerRegistered
             | Self::PlayerRenamed
             | Self::PlayerRestricted
-            | Self::PlayerReinstated => 1,
+            | Self::PlayerReinstated
+            | Self::PostPublished
+            | Self::PostDeleted
+            | Self::ReactionAdded
+            | Self::ReactionRemoved
+            | Self::FollowStarted
+            | Self::FollowEnded => 1,
         }
     }
 
@@ -66,6 +104,9 @@ impl EventType {
         match self {
             Self::GameEnded => "game",
             Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => "player",
+            Self::PostPublished | Self::PostDeleted => "post",
+            Self::ReactionAdded | Self::ReactionRemoved => "reaction",
+            Self::FollowStarted | Self::FollowEnded => "follow",
         }
     }
 }
@@ -118,11 +159,24 @@ pub enum Consumer {
     GameEndedStatistics,
     /// Keeps names and visibility on the leaderboards.
     PlayerChanged,
+    /// Counts posts.
+    PostChanged,
+    /// Counts reactions.
+    ReactionChanged,
+    /// Keeps the graph of follows and its counts.
+    FollowChanged,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 3] = [Self::GameEnded, Self::GameEndedStatistics, Self::PlayerChanged];
+    pub const ALL: [Self; 6] = [
+        Self::GameEnded,
+        Self::GameEndedStatistics,
+        Self::PlayerChanged,
+        Self::PostChanged,
+        Self::ReactionChanged,
+        Self::FollowChanged,
+    ];
 
     /// Returns the name of the function and of its queue, without the stack's prefix.
     pub const fn as_str(self) -> &'static str {
@@ -130,6 +184,9 @@ impl Consumer {
             Self::GameEnded => "game-ended",
             Self::GameEndedStatistics => "game-ended-statistics",
             Self::PlayerChanged => "player-changed",
+            Self::PostChanged => "post-changed",
+            Self::ReactionChanged => "reaction-changed",
+            Self::FollowChanged => "follow-changed",
         }
     }
 }

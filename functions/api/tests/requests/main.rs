@@ -5,11 +5,13 @@
 
 mod stage;
 
+mod follows;
 mod games;
 mod lambda;
 mod leaderboards;
 mod moderation;
 mod players;
+mod posts;
 mod routes;
 mod stats;
 mod trouble;

@@ -109,7 +109,12 @@ async fn a_player_is_shown_with_ratings() {
     let fresh = stage.get("/players/ann").await;
     assert_eq!(
         (fresh.status, fresh.body),
-        (StatusCode::OK, json!({"player_id": "ann", "username": "ann", "ratings": {}}))
+        (
+            StatusCode::OK,
+            json!({
+                "player_id": "ann", "username": "ann", "posts": 0, "followers": 0, "following": 0, "ratings": {},
+            })
+        )
     );
 
     stage.play("g-1", ("ann", 1_510), ("bea", 1_490)).await;

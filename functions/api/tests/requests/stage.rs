@@ -25,7 +25,10 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use domain::games::Game;
+use domain::graph::FollowGraph;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
+use domain::posts::PostCounts;
+use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
 use domain::{Content, Decider, Decision, Key, Row, State, Table, Write};
 use events::{Consumer, Event, Timestamp};
@@ -322,6 +325,9 @@ fn decider(consumer: Consumer) -> &'static dyn Decider {
         Consumer::GameEnded => &Leaderboard,
         Consumer::GameEndedStatistics => &Statistics,
         Consumer::PlayerChanged => &PlayerOnBoards,
+        Consumer::PostChanged => &PostCounts,
+        Consumer::ReactionChanged => &ReactionCounts,
+        Consumer::FollowChanged => &FollowGraph,
     }
 }
 

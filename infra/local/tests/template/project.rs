@@ -122,7 +122,14 @@ fn the_tables_are_those_of_the_design() {
 fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
     let model = project(&[]);
 
-    let consumers = [("game-ended", 500, 2), ("game-ended-statistics", 100, 5), ("player-changed", 100, 2)];
+    let consumers = [
+        ("game-ended", 500, 2),
+        ("game-ended-statistics", 100, 5),
+        ("player-changed", 100, 2),
+        ("post-changed", 100, 2),
+        ("reaction-changed", 500, 2),
+        ("follow-changed", 200, 2),
+    ];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
     let queues: Vec<Queue> = consumers.iter().flat_map(|(name, ..)| consumer_queues(name)).chain([rejected]).collect();
@@ -162,6 +169,9 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
         consumer("player-changed", 256, &[records, views, ledger]),
+        consumer("post-changed", 256, &[records, views, ledger]),
+        consumer("reaction-changed", 512, &[records, views, ledger]),
+        consumer("follow-changed", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
     assert_eq!(model.functions, expected);
@@ -185,6 +195,17 @@ fn the_routes_are_those_of_the_api() {
         route("POST", "/games"),
         route("GET", "/leaderboards/{time_control}"),
         route("GET", "/leaderboards/{time_control}/players/{player_id}"),
+        route("PUT", "/posts/{post_id}"),
+        route("DELETE", "/posts/{post_id}"),
+        route("GET", "/posts/{post_id}"),
+        route("PUT", "/posts/{post_id}/reactions/{player_id}"),
+        route("DELETE", "/posts/{post_id}/reactions/{player_id}"),
+        route("PUT", "/players/{player_id}/follows/{other}"),
+        route("DELETE", "/players/{player_id}/follows/{other}"),
+        route("GET", "/players/{player_id}/followers"),
+        route("GET", "/players/{player_id}/following"),
+        route("GET", "/players/{player_id}/mutual"),
+        route("GET", "/players/{player_id}/suggestions"),
     ];
     assert_eq!(model.routes, expected);
 }
