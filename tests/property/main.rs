@@ -1,6 +1,7 @@
 //! What holds for every history, however it is delivered: in any order, any number of times, in any batches, by a
 //! ledger that throttles, conflicts and loses answers.
 
+mod activity;
 mod history;
 mod moderation;
 mod social;

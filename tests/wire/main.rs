@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use consumer::{Draft, Scope};
+use domain::activity::{ActivePlayers, EventCounts};
 use domain::follows::Follow;
 use domain::graph::FollowGraph;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
@@ -117,6 +118,14 @@ fn a_post_a_reaction_and_a_follow_that_are_counted() {
     check("reaction_counted.txt", &first(Consumer::ReactionChanged, ReactionCounts, Payload::ReactionAdded(added)));
     let started = FollowStarted { follower_id: player, followed_id: player_id(2) };
     check("follow_counted.txt", &first(Consumer::FollowChanged, FollowGraph, Payload::FollowStarted(started)));
+}
+
+#[test]
+fn a_day_s_counts_of_a_game() {
+    let decision = EventCounts.decide(&event(), &State::default()).unwrap();
+    check("day_events.txt", &plan(Consumer::Activity, decision));
+    let state: State = ActivePlayers.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    check("day_players.txt", &plan(Consumer::ActivePlayers, ActivePlayers.decide(&event(), &state).unwrap()));
 }
 
 #[test]

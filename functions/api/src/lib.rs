@@ -17,6 +17,7 @@ mod board;
 mod change;
 mod people;
 
+mod days;
 mod follows;
 mod games;
 mod graph;
@@ -87,6 +88,7 @@ pub fn router(api: Api) -> Router {
         .route("/posts/{post_id}", get(posts::show).put(posts::publish).delete(posts::delete))
         .route("/posts/{post_id}/reactions/{player_id}", put(posts::react).delete(posts::unreact))
         .route("/games", post(games::end))
+        .route("/statistics/days/{date}", get(days::show))
         .route("/leaderboards/{time_control}", get(leaderboards::list))
         .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))
         .method_not_allowed_fallback(method_not_allowed)

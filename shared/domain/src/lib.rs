@@ -4,6 +4,7 @@
 mod change;
 mod decision;
 
+pub mod activity;
 pub mod follows;
 pub mod games;
 pub mod graph;

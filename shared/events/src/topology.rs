@@ -54,14 +54,20 @@ impl EventType {
 
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
+        /// What a player does.
+        const DONE: &[Consumer] = &[Consumer::Activity, Consumer::ActivePlayers];
         match self {
-            Self::GameEnded => Consumers { first: Consumer::GameEnded, others: &[Consumer::GameEndedStatistics] },
-            Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => {
-                Consumers { first: Consumer::PlayerChanged, others: &[] }
+            Self::GameEnded => Consumers {
+                first: Consumer::GameEnded,
+                others: &[Consumer::GameEndedStatistics, Consumer::Activity, Consumer::ActivePlayers],
+            },
+            Self::PlayerRegistered | Self::PlayerRenamed => Consumers { first: Consumer::PlayerChanged, others: DONE },
+            Self::PlayerRestricted | Self::PlayerReinstated => {
+                Consumers { first: Consumer::PlayerChanged, others: &[Consumer::Activity] }
             }
-            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: &[] },
-            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: &[] },
-            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: &[] },
+            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
+            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
+            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
         }
     }
 
@@ -165,17 +171,23 @@ pub enum Consumer {
     ReactionChanged,
     /// Keeps the graph of follows and its counts.
     FollowChanged,
+    /// Counts events by type and day.
+    Activity,
+    /// Counts active players by day.
+    ActivePlayers,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::GameEnded,
         Self::GameEndedStatistics,
         Self::PlayerChanged,
         Self::PostChanged,
         Self::ReactionChanged,
         Self::FollowChanged,
+        Self::Activity,
+        Self::ActivePlayers,
     ];
 
     /// Returns the name of the function and of its queue, without the stack's prefix.
@@ -187,6 +199,8 @@ impl Consumer {
             Self::PostChanged => "post-changed",
             Self::ReactionChanged => "reaction-changed",
             Self::FollowChanged => "follow-changed",
+            Self::Activity => "activity",
+            Self::ActivePlayers => "active-players",
         }
     }
 }

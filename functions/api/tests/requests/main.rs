@@ -5,6 +5,7 @@
 
 mod stage;
 
+mod days;
 mod follows;
 mod games;
 mod lambda;

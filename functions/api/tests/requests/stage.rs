@@ -24,6 +24,7 @@ use aws_smithy_types::body::SdkBody;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use domain::activity::{ActivePlayers, EventCounts};
 use domain::games::Game;
 use domain::graph::FollowGraph;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
@@ -328,6 +329,8 @@ fn decider(consumer: Consumer) -> &'static dyn Decider {
         Consumer::PostChanged => &PostCounts,
         Consumer::ReactionChanged => &ReactionCounts,
         Consumer::FollowChanged => &FollowGraph,
+        Consumer::Activity => &EventCounts,
+        Consumer::ActivePlayers => &ActivePlayers,
     }
 }
 

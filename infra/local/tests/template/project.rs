@@ -129,6 +129,8 @@ fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
         ("post-changed", 100, 2),
         ("reaction-changed", 500, 2),
         ("follow-changed", 200, 2),
+        ("activity", 100, 5),
+        ("active-players", 100, 2),
     ];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
@@ -172,6 +174,8 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("post-changed", 256, &[records, views, ledger]),
         consumer("reaction-changed", 512, &[records, views, ledger]),
         consumer("follow-changed", 256, &[records, views, ledger]),
+        consumer("activity", 256, &[records, views, ledger]),
+        consumer("active-players", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
     assert_eq!(model.functions, expected);
@@ -206,6 +210,7 @@ fn the_routes_are_those_of_the_api() {
         route("GET", "/players/{player_id}/following"),
         route("GET", "/players/{player_id}/mutual"),
         route("GET", "/players/{player_id}/suggestions"),
+        route("GET", "/statistics/days/{date}"),
     ];
     assert_eq!(model.routes, expected);
 }
