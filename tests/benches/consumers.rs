@@ -129,6 +129,7 @@ async fn handle<D: Decider, L: Ledger>(
             message_id: position.to_string().try_into().expect("not empty"),
             receipt_handle: None,
             receive_count: 1,
+            group: None,
             body: game.encode().into_bytes(),
         })
         .collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consumer::Outcome;
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
 use domain::players::{Player, Visibility};
-use domain::{Attributes, Decider, Decision, Key, RowError, State};
+use domain::{Attributes, Decider, Decision, Need, RowError, State};
 use events::{Consumer, Event, Payload, PlayerRestricted, TimeControl};
 use serde_json::{Value, json};
 use testkit::MemoryLedger;
@@ -22,7 +22,7 @@ struct Overtaken<D> {
 }
 
 impl<D: Decider> Decider for Overtaken<D> {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         self.decider.needs(event)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::leaderboard::{BoardRow, Leaderboard};
-use domain::{Decider, Decision, Guard, Key, RowError, State};
+use domain::{Decider, Decision, Guard, Need, RowError, State};
 use events::{Event, TimeControl};
 use futures::executor::block_on;
 use serde_json::json;
@@ -11,8 +11,8 @@ use testkit::MemoryLedger;
 use testkit::sample::{game_ended, player_id, player_record};
 
 use crate::support::{
-    Fake, Once, TestDriver, add, apply, blind, deadline, deliveries, driver, handle, key, names, replace, row_number,
-    sharing, stored,
+    Fake, Once, TestDriver, add, apply, blind, deadline, deliveries, driver, handle, key, names, need, replace,
+    row_number, sharing, stored,
 };
 
 fn leaderboard(players: u32) -> TestDriver<Leaderboard> {
@@ -59,7 +59,7 @@ struct Interrupted<F> {
 }
 
 impl<F: Fn() + Send + Sync> Decider for Interrupted<F> {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         Leaderboard.needs(event)
     }
 
@@ -182,7 +182,7 @@ async fn an_event_that_is_too_old_for_a_claim_is_rejected() {
 #[tokio::test]
 async fn a_record_sees_what_the_batch_decided_before_it() {
     let driver = driver(Fake {
-        needs: |_: &Event| vec![key("sum")],
+        needs: |_: &Event| vec![need("sum")],
         decide: |_: &Event, state: &State| {
             let (version, sum) = row_number(state, "sum");
             apply(vec![replace("sum", sum.unwrap_or(0) + 1, Guard::Unchanged(version)), add("count", 1)])
@@ -199,8 +199,8 @@ async fn a_record_sees_what_the_batch_decided_before_it() {
 async fn a_decider_that_reads_what_it_did_not_name_is_retried() {
     struct Careless;
     impl Decider for Careless {
-        fn needs(&self, _: &Event) -> Vec<Key> {
-            vec![key("named")]
+        fn needs(&self, _: &Event) -> Vec<Need> {
+            vec![need("named")]
         }
         fn decide(&self, _: &Event, state: &State) -> Result<Decision, RowError> {
             state.row(&key("other")).map(|_| Decision::Stale)

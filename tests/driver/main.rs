@@ -1,9 +1,12 @@
 //! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
-//! each record.
+//! each record, FIFO groups.
 
 mod boards;
 mod commit;
 mod decode;
+mod fifo;
 mod outcome;
+mod ranges;
 mod refusal;
 mod support;
+mod waits;

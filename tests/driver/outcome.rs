@@ -161,7 +161,7 @@ async fn one_records_panic_is_one_records_failure() {
 async fn a_panic_in_needs_is_one_records_failure() {
     struct Panicking;
     impl domain::Decider for Panicking {
-        fn needs(&self, _: &Event) -> Vec<domain::Key> {
+        fn needs(&self, _: &Event) -> Vec<domain::Need> {
             panic!("no needs")
         }
         fn decide(&self, _: &Event, _: &domain::State) -> Result<Decision, domain::RowError> {
@@ -174,7 +174,7 @@ async fn a_panic_in_needs_is_one_records_failure() {
 #[tokio::test]
 async fn nothing_is_left_over_for_the_next_invocation() {
     let driver = driver(crate::support::Fake {
-        needs: |_: &Event| vec![crate::support::key("row")],
+        needs: |_: &Event| vec![crate::support::need("row")],
         decide: |_: &Event, state: &domain::State| {
             let (version, number) = crate::support::row_number(state, "row");
             apply(vec![crate::support::replace("row", number.unwrap_or(0) + 1, domain::Guard::Unchanged(version))])

@@ -9,8 +9,8 @@ use testkit::sample::{game_ended, now};
 use testkit::{Fault, MemoryLedger};
 
 use crate::support::{
-    Fake, Once, TestDriver, add, apply, blind, counting, deadline, deliveries, driver, handle, key, names, numbered,
-    outcomes, replace, row_number, sharing, stored,
+    Fake, Once, TestDriver, add, apply, blind, counting, deadline, deliveries, driver, handle, key, names, need,
+    numbered, outcomes, replace, row_number, sharing, stored,
 };
 
 fn game(number: u32) -> Event {
@@ -85,7 +85,7 @@ async fn a_second_writer_makes_the_whole_transaction_decide_again() {
     let driver = sharing(
         &ledger,
         Fake {
-            needs: |event: &Event| vec![key("sum"), key(&event.aggregate_id)],
+            needs: |event: &Event| vec![need("sum"), need(&event.aggregate_id)],
             decide: move |event: &Event, state: &State| {
                 let (version, sum) = row_number(state, "sum");
                 // Between read and write someone else adds a hundred.
@@ -117,7 +117,7 @@ async fn what_was_decided_on_a_refused_overlay_is_decided_again() {
     let driver = sharing(
         &ledger,
         Fake {
-            needs: |_: &Event| vec![key("row")],
+            needs: |_: &Event| vec![need("row")],
             decide: move |event: &Event, state: &State| {
                 let (version, number) = row_number(state, "row");
                 if once.first() {
@@ -140,7 +140,7 @@ async fn what_was_decided_on_a_refused_overlay_is_decided_again() {
 #[tokio::test]
 async fn what_was_decided_on_an_uncommitted_overlay_is_not_acknowledged() {
     let driver = driver(Fake {
-        needs: |_: &Event| vec![key("row")],
+        needs: |_: &Event| vec![need("row")],
         decide: |_: &Event, state: &State| match row_number(state, "row") {
             (version, None) => apply(vec![replace("row", 1, Guard::Unchanged(version)), add("count", 1)]),
             (_, Some(_)) => Decision::Stale,
@@ -161,7 +161,7 @@ async fn a_check_that_no_longer_holds_is_decided_on_again() {
     let driver = sharing(
         &ledger,
         Fake {
-            needs: |_: &Event| vec![key("player")],
+            needs: |_: &Event| vec![need("player")],
             decide: move |_: &Event, state: &State| {
                 let (version, restricted) = row_number(state, "player");
                 if once.first() {
@@ -235,7 +235,7 @@ async fn a_ledger_that_stays_busy_sends_the_records_back() {
 #[tokio::test]
 async fn a_fetch_that_fails_is_tried_again_and_then_sends_the_records_back() {
     let reading =
-        || Fake { needs: |_: &Event| vec![key("row")], decide: |_: &Event, _: &State| apply(vec![add("count", 1)]) };
+        || Fake { needs: |_: &Event| vec![need("row")], decide: |_: &Event, _: &State| apply(vec![add("count", 1)]) };
     for (failures, expected) in [(3, "applied"), (4, "retry")] {
         let driver = driver(reading());
         for _ in 0..failures {

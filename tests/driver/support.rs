@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consumer::{Attempt, BatchReport, CommitError, Cost, Delivery, Driver, FetchError, Ledger, Outcome, Plan};
-use domain::{Attributes, Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use domain::{Attributes, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 use events::{Consumer, Event, Timestamp};
 use serde_json::json;
 use testkit::sample::now;
@@ -30,8 +30,8 @@ pub struct Shared(Arc<MemoryLedger>);
 impl Ledger for Shared {
     type Request = <MemoryLedger as Ledger>::Request;
 
-    async fn fetch(&self, keys: &BTreeSet<Key>) -> Result<(State, Cost), FetchError> {
-        self.0.fetch(keys).await
+    async fn fetch(&self, needs: &BTreeSet<Need>) -> Result<(State, Cost), FetchError> {
+        self.0.fetch(needs).await
     }
 
     fn prepare(&self, plan: &Plan) -> Result<Self::Request, CommitError> {
@@ -66,10 +66,10 @@ pub struct Fake<N, F> {
 
 impl<N, F> Decider for Fake<N, F>
 where
-    N: Fn(&Event) -> Vec<Key> + Send + Sync,
+    N: Fn(&Event) -> Vec<Need> + Send + Sync,
     F: Fn(&Event, &State) -> Decision + Send + Sync,
 {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         (self.needs)(event)
     }
 
@@ -112,6 +112,10 @@ pub fn key(name: &str) -> Key {
     Key::view(format!("TEST#{name}"), "ROW")
 }
 
+pub fn need(name: &str) -> Need {
+    Need::Key(key(name))
+}
+
 pub fn numbered(n: u64) -> Attributes {
     json!({"n": n}).as_object().cloned().unwrap()
 }
@@ -138,6 +142,7 @@ pub fn delivery(position: usize, body: impl Into<Vec<u8>>) -> Delivery {
         message_id: format!("message-{position}").try_into().unwrap(),
         receipt_handle: Some(format!("receipt-{position}")),
         receive_count: 1,
+        group: None,
         body: body.into(),
     }
 }

@@ -116,6 +116,7 @@ fn handle<D: Decider>(driver: &TestDriver<D>, events: &[Event]) -> Vec<Outcome> 
             message_id: position.to_string().try_into().expect("not empty"),
             receipt_handle: None,
             receive_count: 1,
+            group: None,
             body: event.encode().into_bytes(),
         })
         .collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use consumer::Outcome;
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
 use domain::players::{Player, Visibility, reinstate, rename, restrict};
-use domain::{Attributes, Change, Decider, Decision, Key, RowError, State};
+use domain::{Attributes, Change, Decider, Decision, Key, Need, RowError, State};
 use events::{Consumer, Event, Payload};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Boards;
 
 impl Decider for Boards {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         if is_game(event) { Leaderboard.needs(event) } else { PlayerOnBoards.needs(event) }
     }
 

@@ -7,7 +7,7 @@ use domain::follows::{Follow, follow, unfollow};
 use domain::graph::{self, Direction, FOLLOWER_SPREAD, FOLLOWERS, FOLLOWING, FollowGraph, FollowRow};
 use domain::posts::{self, POSTS, Post, PostCounts, delete, publish};
 use domain::reactions::{self, REACTION_SPREAD, Reaction, ReactionCounts, react, unreact};
-use domain::{Change, Decider, Decision, Key, RowError, Spread, State};
+use domain::{Change, Decider, Decision, Key, Need, RowError, Spread, State};
 use events::{Consumer, Event, Payload, PostId, ReactionKind};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Social;
 
 impl Decider for Social {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         decider(consumer(event)).needs(event)
     }
 

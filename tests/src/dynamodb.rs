@@ -75,8 +75,8 @@ fn connection(endpoint: &str) -> (Client, DynamoLedger) {
         .endpoint_url(endpoint)
         .build();
     let client = Client::from_conf(config);
-    let tables = TableNames { records: "records".to_owned(), views: "views".to_owned() };
-    let ledger = DynamoLedger::new(client.clone(), tables, "ledger".to_owned());
+    let tables = TableNames { records: "records".to_owned(), views: "views".to_owned(), ledger: "ledger".to_owned() };
+    let ledger = DynamoLedger::new(client.clone(), tables);
     (client, ledger)
 }
 
@@ -157,6 +157,11 @@ async fn handle(State(proxy): State<Arc<Proxy>>, headers: HeaderMap, body: Bytes
             (StatusCode::BAD_REQUEST, answer.to_string())
         }
         Some(Fault::Unprocessed) => proxy.forward_first_key(&headers, body).await,
+        Some(Fault::SmallPage) => {
+            let mut query = body;
+            query["Limit"] = json!(1);
+            proxy.forward(&headers, &query).await
+        }
     }
 }
 
@@ -164,9 +169,12 @@ impl Proxy {
     /// Takes the next fault if it fits the operation.
     fn fault(&self, operation: &str) -> Option<Fault> {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_read = operation == "BatchGetItem";
+        let is_range = operation == "Query";
+        let is_read = is_range || operation == "BatchGetItem";
         let fits = faults.front().is_some_and(|fault| match fault {
-            Fault::Unprocessed | Fault::Unreadable => is_read,
+            Fault::SmallPage => is_range,
+            Fault::Unprocessed => is_read && !is_range,
+            Fault::Unreadable => is_read,
             Fault::AnswerLost | Fault::Throttled | Fault::Conflict | Fault::ConflictBesideConditions => !is_read,
         });
         if fits { faults.pop_front() } else { None }

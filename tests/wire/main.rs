@@ -12,7 +12,7 @@ use domain::players::{Player, PlayerRating, Restriction};
 use domain::posts::{Post, PostCounts};
 use domain::reactions::{Reaction, ReactionCounts};
 use domain::statistics::Statistics;
-use domain::{Decider, Decision, Key, Row, State};
+use domain::{Decider, Decision, Key, Need, Row, State};
 use events::{
     Consumer, Event, EventType, FollowEnded, FollowStarted, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed,
     PlayerRestricted, PostDeleted, PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved,
@@ -39,6 +39,20 @@ fn pretty(value: &Value) -> String {
 
 fn event() -> Event {
     game_ended(7, (1, 1512, 1204), (2, 1488, 31))
+}
+
+/// The state in which nothing is there that the boards need.
+fn absent_rows() -> State {
+    absent(Leaderboard.needs(&event()))
+}
+
+/// The state in which nothing is there of these needs.
+fn absent(needs: Vec<Need>) -> State {
+    let key = |need| match need {
+        Need::Key(key) => key,
+        Need::Range(range) => panic!("a range: {range}"),
+    };
+    needs.into_iter().map(|need| (key(need), Row::default())).collect()
 }
 
 /// The writes of a decision as the plan that is committed.
@@ -105,7 +119,7 @@ fn events_of_follows() {
 /// What a decider makes of an event whose needs are all absent.
 fn first<D: Decider>(consumer: Consumer, decider: D, payload: Payload) -> String {
     let event = sample::event(7, "aggregate", 3, payload);
-    let state: State = decider.needs(&event).into_iter().map(|key| (key, Row::default())).collect();
+    let state = absent(decider.needs(&event));
     plan(consumer, decider.decide(&event, &state).unwrap())
 }
 
@@ -124,7 +138,7 @@ fn a_post_a_reaction_and_a_follow_that_are_counted() {
 fn a_day_s_counts_of_a_game() {
     let decision = EventCounts.decide(&event(), &State::default()).unwrap();
     check("day_events.txt", &plan(Consumer::Activity, decision));
-    let state: State = ActivePlayers.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    let state = absent(ActivePlayers.needs(&event()));
     check("day_players.txt", &plan(Consumer::ActivePlayers, ActivePlayers.decide(&event(), &state).unwrap()));
 }
 
@@ -140,7 +154,7 @@ fn every_event_type_has_a_golden_file() {
 fn a_board_row_that_is_hidden() {
     let payload = PlayerRestricted { player_id: player_id(1), reason: "spam".parse().unwrap() };
     let event = sample::event(7, player_id(1).as_str(), 4, Payload::PlayerRestricted(payload));
-    let mut state: State = PlayerOnBoards.needs(&event).into_iter().map(|key| (key, Row::default())).collect();
+    let mut state = absent(PlayerOnBoards.needs(&event));
     let (key, mut record) = player_record(1);
     record.insert("restriction".to_owned(), json!({"reason": "spam", "since": now()}));
     state.insert(key, Row { version: 4, attributes: Some(record) });
@@ -159,7 +173,7 @@ fn row(number: u32, rating: u16, games: u64) -> Value {
 
 #[test]
 fn a_board_row_that_is_created() {
-    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    let mut state = absent_rows();
     for number in [1, 2] {
         let (key, attributes) = player_record(number);
         state.insert(key, Row { version: 3, attributes: Some(attributes) });
@@ -169,7 +183,7 @@ fn a_board_row_that_is_created() {
 
 #[test]
 fn a_board_row_that_moves_to_another_block() {
-    let mut state: State = Leaderboard.needs(&event()).into_iter().map(|key| (key, Row::default())).collect();
+    let mut state = absent_rows();
     for (number, rating, games) in [(1, 1_500, 1203), (2, 1_500, 30)] {
         let key = domain::leaderboard::BoardRow::key(TimeControl::Blitz, &player_id(number));
         let attributes = row(number, rating, games).as_object().cloned();

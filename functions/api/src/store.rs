@@ -185,7 +185,7 @@ impl Store {
             }
             let mut answer = call.send().await.map_err(|error| failed(OPERATION, error))?;
             let mut tables = answer.responses.take().unwrap_or_default();
-            for table in [Table::Records, Table::Views] {
+            for table in Table::ALL {
                 let found = tables.remove(self.tables.name(table)).unwrap_or_default();
                 items.extend(found.into_iter().map(|item| (table, item)));
             }

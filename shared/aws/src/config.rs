@@ -119,10 +119,8 @@ impl RelayConfig {
 /// What a consumer is told.
 #[derive(Debug, Clone)]
 pub struct ConsumerConfig {
-    /// The tables of records and views.
+    /// The tables.
     pub tables: TableNames,
-    /// The table of claims.
-    pub ledger_table: String,
     /// The queue that batches come from.
     pub queue_url: String,
     /// How services are reached.
@@ -137,7 +135,6 @@ impl ConsumerConfig {
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         Ok(Self {
             tables: tables(&lookup)?,
-            ledger_table: required(&lookup, LEDGER_TABLE)?,
             queue_url: url(QUEUE_URL, required(&lookup, QUEUE_URL)?)?,
             connection: Connection::from_lookup(&lookup)?,
         })
@@ -256,7 +253,11 @@ fn timeout_config(timeouts: CallTimeouts) -> TimeoutConfig {
 }
 
 fn tables(lookup: impl Fn(&str) -> Option<String>) -> Result<TableNames, ConfigError> {
-    Ok(TableNames { records: required(&lookup, RECORDS_TABLE)?, views: required(&lookup, VIEWS_TABLE)? })
+    Ok(TableNames {
+        records: required(&lookup, RECORDS_TABLE)?,
+        views: required(&lookup, VIEWS_TABLE)?,
+        ledger: required(&lookup, LEDGER_TABLE)?,
+    })
 }
 
 fn url(name: &'static str, value: String) -> Result<String, ConfigError> {

@@ -31,7 +31,7 @@ async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> 
     let driver = Driver {
         consumer,
         decider,
-        ledger: DynamoLedger::new(dynamodb, config.tables, config.ledger_table),
+        ledger: DynamoLedger::new(dynamodb, config.tables),
         environment: System,
         visibility: SqsVisibility::new(sqs, config.queue_url),
     };

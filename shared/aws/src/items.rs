@@ -16,7 +16,7 @@ pub const PARTITION_KEY: &str = "pk";
 pub const SORT_KEY: &str = "sk";
 /// Version of a source record.
 pub const VERSION: &str = "version";
-/// Revision of a derived row.
+/// Revision of a derived row, or of one of the ledger.
 pub const REVISION: &str = "revision";
 /// Present on a tombstone.
 pub const REMOVED: &str = "removed";
@@ -34,6 +34,8 @@ pub struct TableNames {
     pub records: String,
     /// Derived rows.
     pub views: String,
+    /// What consumers remember of their own work.
+    pub ledger: String,
 }
 
 impl TableNames {
@@ -42,6 +44,7 @@ impl TableNames {
         match table {
             Table::Records => &self.records,
             Table::Views => &self.views,
+            Table::Ledger => &self.ledger,
         }
     }
 }
@@ -72,7 +75,7 @@ pub enum ItemError {
 pub fn version_attribute(table: Table) -> &'static str {
     match table {
         Table::Records => VERSION,
-        Table::Views => REVISION,
+        Table::Views | Table::Ledger => REVISION,
     }
 }
 

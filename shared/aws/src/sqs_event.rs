@@ -72,11 +72,13 @@ fn delivery(index: usize, record: &RawValue) -> Result<Delivery, BatchError> {
     let message_id = MessageId::try_from(identity.message_id)
         .map_err(|error: InvalidMessageId| BatchError::NoMessageId { index, source: Box::new(error) })?;
     let attributes = identity.attributes.unwrap_or_default();
-    let receive_count = attributes.get("ApproximateReceiveCount").and_then(Option::as_ref);
+    let attribute = |name| attributes.get(name).and_then(Option::as_ref);
+    let receive_count = attribute("ApproximateReceiveCount");
     Ok(Delivery {
         message_id,
         receipt_handle: identity.receipt_handle.filter(|handle| !handle.is_empty()),
         receive_count: receive_count.and_then(|count| count.parse().ok()).unwrap_or(1),
+        group: attribute("MessageGroupId").filter(|group| !group.is_empty()).cloned(),
         body: identity.body.map(body).unwrap_or_default(),
     })
 }
@@ -104,11 +106,13 @@ mod tests {
     #[test]
     fn a_whole_record_is_read() {
         let delivery = check(
-            r#""messageId": "m", "receiptHandle": "h", "body": "{\"a\": \"ä\"}", "attributes": {"ApproximateReceiveCount": "7"}"#,
+            r#""messageId": "m", "receiptHandle": "h", "body": "{\"a\": \"ä\"}",
+               "attributes": {"ApproximateReceiveCount": "7", "MessageGroupId": "order-1"}"#,
         );
         assert_eq!(delivery.message_id.as_str(), "m");
         assert_eq!(delivery.receipt_handle.as_deref(), Some("h"));
         assert_eq!(delivery.receive_count, 7);
+        assert_eq!(delivery.group.as_deref(), Some("order-1"));
         assert_eq!(delivery.body, "{\"a\": \"ä\"}".as_bytes());
     }
 
@@ -118,10 +122,11 @@ mod tests {
             r#""messageId": "m", "body": "b""#,
             r#""messageId": "m", "body": "b", "attributes": null, "receiptHandle": null"#,
             r#""messageId": "m", "body": "b", "attributes": {}, "receiptHandle": """#,
-            r#""messageId": "m", "body": "b", "attributes": {"ApproximateReceiveCount": "many"}"#,
+            r#""messageId": "m", "body": "b", "attributes": {"ApproximateReceiveCount": "many", "MessageGroupId": ""}"#,
         ] {
             let delivery = check(fields);
-            assert_eq!((delivery.receipt_handle, delivery.receive_count), (None, 1), "{fields}");
+            let read = (delivery.receipt_handle, delivery.receive_count, delivery.group);
+            assert_eq!(read, (None, 1, None), "{fields}");
         }
     }
 

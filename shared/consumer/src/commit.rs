@@ -15,7 +15,7 @@ use crate::draft::Draft;
 use crate::group::Pack;
 use crate::plan::{Operation, Plan};
 use crate::ports::{Attempt, Busy, Clock, CommitError, Cost, Ledger, Random, Refusal};
-use crate::wave::{Decided, Record, with_sources};
+use crate::wave::{Decided, Ending, Record, with_sources};
 use crate::weakness::{Weakness, forced, split, weakened};
 
 /// Plain conditional writes under way at the same time, at most.
@@ -193,8 +193,14 @@ pub(crate) async fn before<E: Clock, T>(
 }
 
 fn settled(members: Vec<Decided>, cost: Cost) -> Commits {
-    let settled = members.into_iter().map(|member| (member.record, member.outcome)).collect();
-    Commits { settled, again: Vec::new(), cost }
+    let mut commits = Commits { cost, ..Commits::default() };
+    for member in members {
+        match member.ending {
+            Ending::Settled(outcome) => commits.settled.push((member.record, outcome)),
+            Ending::Again => commits.again.push(member.record),
+        }
+    }
+    commits
 }
 
 /// After a refusal no decision of the transaction survives: what the refusal settles is marked, the rest is decided again.

@@ -46,6 +46,8 @@ pub struct Delivery {
     pub receipt_handle: Option<String>,
     /// How often the message has been received, this time included.
     pub receive_count: u32,
+    /// The message's group, where the queue is a FIFO queue.
+    pub group: Option<String>,
     /// The message's bytes.
     pub body: Vec<u8>,
 }
@@ -61,6 +63,10 @@ pub enum Outcome {
     Stale,
     /// There is nothing to do, for this reason.
     Ignored(String),
+    /// It has waited for something for long enough, for this reason, and is on the list of what somebody has to look into.
+    Unresolved(String),
+    /// It waits for something that is missing, for this reason: it comes again in half a minute.
+    Waiting(String),
     /// It goes back to the queue for this reason.
     Retry(String),
     /// It can never succeed, for this reason: the queue's redrive policy carries it to the dead letter queue.
@@ -71,8 +77,21 @@ impl Outcome {
     /// Returns whether the message is done and may be deleted from the queue.
     pub fn acknowledges(&self) -> bool {
         match self {
-            Self::Applied | Self::Duplicate | Self::Stale | Self::Ignored(_) => true,
-            Self::Retry(_) | Self::Rejected(_) => false,
+            Self::Applied | Self::Duplicate | Self::Stale | Self::Ignored(_) | Self::Unresolved(_) => true,
+            Self::Waiting(_) | Self::Retry(_) | Self::Rejected(_) => false,
+        }
+    }
+
+    /// Returns whether the message goes back to the queue with a chance to succeed.
+    pub(crate) fn may_succeed_later(&self) -> bool {
+        match self {
+            Self::Waiting(_) | Self::Retry(_) => true,
+            Self::Applied
+            | Self::Duplicate
+            | Self::Stale
+            | Self::Ignored(_)
+            | Self::Unresolved(_)
+            | Self::Rejected(_) => false,
         }
     }
 
@@ -83,6 +102,8 @@ impl Outcome {
             Self::Duplicate => "duplicate",
             Self::Stale => "stale",
             Self::Ignored(_) => "ignored",
+            Self::Unresolved(_) => "unresolved",
+            Self::Waiting(_) => "waiting",
             Self::Retry(_) => "retry",
             Self::Rejected(_) => "rejected",
         }
@@ -92,7 +113,11 @@ impl Outcome {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Applied | Self::Duplicate | Self::Stale => None,
-            Self::Ignored(reason) | Self::Retry(reason) | Self::Rejected(reason) => Some(reason),
+            Self::Ignored(reason)
+            | Self::Unresolved(reason)
+            | Self::Waiting(reason)
+            | Self::Retry(reason)
+            | Self::Rejected(reason) => Some(reason),
         }
     }
 }

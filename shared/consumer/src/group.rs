@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::Key;
+use domain::{Key, Need};
 
 use crate::draft::Draft;
 use crate::wave::{Decided, Record};
@@ -25,8 +25,9 @@ pub(crate) struct Packing {
     pub(crate) deferred: Vec<Record>,
 }
 
-/// Packs decisions. Records that touch a row which one of them writes are one group: they were decided on one another's
-/// overlay, so they are committed in one transaction or, where that is too small, one after the other.
+/// Packs decisions. Records that touch a row which one of them writes, by key or by a range that it lies in, are one group:
+/// they were decided on one another's overlay, so they are committed in one transaction or, where that is too small, one
+/// after the other. So are those of one message group of a FIFO queue, whose order is to hold.
 pub(crate) fn pack(decided: Vec<Decided>) -> Packing {
     let mut packing = Packing::default();
     let mut packs = Vec::new();
@@ -58,14 +59,15 @@ fn groups(decided: Vec<Decided>) -> Vec<Vec<Decided>> {
         decided.iter().filter_map(|one| one.draft.as_ref()).flat_map(|draft| draft.written_rows().cloned()).collect();
     let mut leader: Vec<usize> = (0..decided.len()).collect();
     let mut first_touch: BTreeMap<&Key, usize> = BTreeMap::new();
+    let mut first_of_message_group: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, one) in decided.iter().enumerate() {
         let rows = one.draft.iter().flat_map(|draft| draft.written_rows().chain(draft.checked_rows()));
-        for key in one.record.needs.iter().chain(rows) {
-            if let Some(key) = written.get(key) {
-                let earlier = *first_touch.entry(key).or_insert(index);
-                let (one_root, other_root) = (root(&mut leader, earlier), root(&mut leader, index));
-                leader[one_root.max(other_root)] = one_root.min(other_root);
-            }
+        let needed = one.record.all_needs().flat_map(|need| needed_of(need, &written));
+        for key in rows.filter_map(|key| written.get(key)).chain(needed) {
+            unite(&mut leader, *first_touch.entry(key).or_insert(index), index);
+        }
+        if let Some(group) = &one.record.group {
+            unite(&mut leader, *first_of_message_group.entry(group).or_insert(index), index);
         }
     }
     let mut groups: BTreeMap<usize, Vec<Decided>> = BTreeMap::new();
@@ -73,6 +75,23 @@ fn groups(decided: Vec<Decided>) -> Vec<Vec<Decided>> {
         groups.entry(root(&mut leader, index)).or_default().push(one);
     }
     groups.into_values().collect()
+}
+
+/// Returns the written rows that a need depends on.
+fn needed_of<'a>(need: &Need, written: &'a BTreeSet<Key>) -> Vec<&'a Key> {
+    match need {
+        Need::Key(key) => written.get(key).into_iter().collect(),
+        Need::Range(range) => written
+            .range(range.start()..)
+            .take_while(|key| key.table == range.table && key.partition == range.partition)
+            .filter(|key| range.covers(key))
+            .collect(),
+    }
+}
+
+fn unite(leader: &mut [usize], one: usize, other: usize) {
+    let (one_root, other_root) = (root(leader, one), root(leader, other));
+    leader[one_root.max(other_root)] = one_root.min(other_root);
 }
 
 fn root(leader: &mut [usize], mut index: usize) -> usize {

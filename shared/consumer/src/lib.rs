@@ -10,7 +10,10 @@ mod size;
 
 mod commit;
 mod driver;
+mod fifo;
 mod group;
+mod reading;
+mod report;
 mod wave;
 
 mod weakness;
@@ -18,11 +21,13 @@ mod weakness;
 pub use delivery::{BatchReport, Delivery, InvalidMessageId, MessageId, Outcome, RecordReport};
 pub use draft::{CLAIM_AGE_MAX, CLAIM_TTL, Draft, PlanError, Scope};
 pub use driver::Driver;
+pub use fifo::HOLDS_MAX;
 pub use plan::{BYTES_MAX, Claim, Conditions, ITEM_BYTES_MAX, ITEMS_MAX, Operation, Plan};
 pub use ports::{
     Attempt, Busy, Clock, CommitError, Cost, FetchError, Ledger, Random, Refusal, Visibility, VisibilityChange,
     VisibilityError,
 };
+pub use report::WAIT;
 pub use size::item_bytes;
 pub use weakness::Weakness;
 #[cfg(feature = "weakness")]

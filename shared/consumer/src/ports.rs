@@ -6,7 +6,7 @@ use std::future::Future;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use domain::{Key, State};
+use domain::{Key, Need, State};
 use events::{EventId, Timestamp};
 use thiserror::Error;
 
@@ -17,8 +17,9 @@ pub trait Ledger: Send + Sync {
     /// A plan in the ledger's own terms.
     type Request: Send + Sync;
 
-    /// Reads rows consistently. Every key gets a row, an absent one with version 0.
-    fn fetch(&self, keys: &BTreeSet<Key>) -> impl Future<Output = Result<(State, Cost), FetchError>> + Send;
+    /// Reads rows and ranges consistently. Every key gets a row, an absent one with version 0; every range gets its first
+    /// rows up to its limit, over as many pages as that takes.
+    fn fetch(&self, needs: &BTreeSet<Need>) -> impl Future<Output = Result<(State, Cost), FetchError>> + Send;
 
     /// Puts a plan into the ledger's own terms, once: what is sent again is the same request to the letter, so that its
     /// token never meets another one.

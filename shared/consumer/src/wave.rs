@@ -1,11 +1,11 @@
-//! One wave of decisions: records are decided one by one, each on the fetched rows overlaid with what the records before it
+//! One wave of decisions: records are decided one by one, each on what was read overlaid with what the records before it
 //! decided. Nothing is committed here.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use domain::{Content, Decider, Decision, Guard, Key, Row, State, Write};
-use events::{Consumer, Event, Timestamp};
+use domain::{Check, Content, Decider, Decision, Guard, Key, Need, Row, State, Write};
+use events::{Consumer, Event, EventId};
 
 use crate::delivery::Outcome;
 use crate::draft::{Draft, PlanError, Scope};
@@ -16,10 +16,16 @@ use crate::plan::Operation;
 pub(crate) struct Record {
     /// Position in the batch.
     pub(crate) position: usize,
+    /// Its message group, if its queue has any.
+    pub(crate) group: Option<String>,
+    /// Whether the rest of its group goes back with it.
+    pub(crate) holds: bool,
     /// Its event.
     pub(crate) event: Event,
-    /// The rows that its decision depends on.
-    pub(crate) needs: Vec<Key>,
+    /// What its decision depends on.
+    pub(crate) needs: Vec<Need>,
+    /// What it depends on besides, as was read in this wave.
+    pub(crate) further: Vec<Need>,
     /// How often a transaction with it has been refused.
     pub(crate) refusals: u32,
     /// With how many records at most it may share a transaction from now on, itself included.
@@ -28,14 +34,37 @@ pub(crate) struct Record {
     pub(crate) superseded: BTreeSet<Key>,
 }
 
+impl Record {
+    /// Returns all that its decision depends on.
+    pub(crate) fn all_needs(&self) -> impl Iterator<Item = &Need> {
+        self.needs.iter().chain(&self.further)
+    }
+
+    /// Returns what records are ordered by: within a message group as the queue has them, else by aggregate and version.
+    pub(crate) fn order(&self) -> (&str, u64, EventId) {
+        match &self.group {
+            Some(group) => (group, self.position as u64, self.event.event_id),
+            None => (&self.event.aggregate_id, self.event.version, self.event.event_id),
+        }
+    }
+}
+
+/// How a decided record ends once all that it was decided on is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With this outcome.
+    Settled(Outcome),
+    /// Not yet: it is decided on again.
+    Again,
+}
+
 /// A record with its decision, which holds only once all that it was decided on is committed.
 #[derive(Debug)]
 pub(crate) struct Decided {
     pub(crate) record: Record,
     /// What it writes, if anything.
     pub(crate) draft: Option<Draft>,
-    /// Its outcome, provided that its group is committed.
-    pub(crate) outcome: Outcome,
+    pub(crate) ending: Ending,
 }
 
 /// What a wave of decisions comes to.
@@ -50,81 +79,119 @@ pub(crate) struct Wave {
 }
 
 /// Asks a decider for an event's needs; a panic is this record's failure alone.
-pub(crate) fn needs<D: Decider>(decider: &D, event: &Event) -> Result<Vec<Key>, Outcome> {
+pub(crate) fn needs<D: Decider>(decider: &D, event: &Event) -> Result<Vec<Need>, Outcome> {
     catch_unwind(AssertUnwindSafe(|| decider.needs(event))).map_err(|panic| panicked(panic.as_ref()))
 }
 
-/// Decides records in their order.
-pub(crate) fn decide<D: Decider>(
-    decider: &D,
-    consumer: Consumer,
-    now: Timestamp,
-    records: Vec<Record>,
-    fetched: State,
-) -> Wave {
+/// Asks a decider what an event needs besides, given what it named first.
+pub(crate) fn further_needs<D: Decider>(decider: &D, record: &Record, state: &State) -> Result<Vec<Need>, Outcome> {
+    let view = state.restricted(&record.needs);
+    match catch_unwind(AssertUnwindSafe(|| decider.further_needs(&record.event, &view))) {
+        Ok(Ok(needs)) => Ok(needs),
+        Ok(Err(error)) => Err(Outcome::Retry(with_sources(&error))),
+        Err(panic) => Err(panicked(panic.as_ref())),
+    }
+}
+
+/// Decides records in their order. Behind one that does not end well, or not yet, the rest of its message group waits for
+/// the next wave.
+pub(crate) fn decide<D: Decider>(decider: &D, consumer: Consumer, records: Vec<Record>, fetched: State) -> Wave {
+    let now = fetched.now();
     let mut overlay = Overlay { rows: fetched, written: BTreeSet::new() };
     let mut wave = Wave::default();
+    let mut stopped: BTreeSet<String> = BTreeSet::new();
     for record in records {
-        let view: State = record
-            .needs
-            .iter()
-            .filter_map(|key| overlay.rows.row(key).ok().map(|row| (key.clone(), row.clone())))
-            .collect();
+        if record.group.as_ref().is_some_and(|group| stopped.contains(group)) {
+            wave.deferred.push(record);
+            continue;
+        }
+        let view = overlay.rows.restricted(record.all_needs());
         let decided = catch_unwind(AssertUnwindSafe(|| decider.decide(&record.event, &view)));
         let decision = match decided {
-            Ok(Ok(decision)) => decision,
-            Ok(Err(error)) => {
-                let reason = with_sources(&error);
-                wave.settled.push((record, Outcome::Retry(reason)));
-                continue;
-            }
-            Err(panic) => {
-                let outcome = panicked(panic.as_ref());
-                wave.settled.push((record, outcome));
-                continue;
-            }
+            Ok(Ok(decision)) => Ok(decision),
+            Ok(Err(error)) => Err(Outcome::Retry(with_sources(&error))),
+            Err(panic) => Err(panicked(panic.as_ref())),
         };
         let scope = Scope { consumer, event_id: record.event.event_id, now };
-        match drafted(scope, decision, &record.superseded) {
-            Ok(draft) if overlay.hides_source_version(&draft) => wave.deferred.push(record),
-            Ok(draft) => {
-                overlay.lay(&draft);
-                wave.decided.push(Decided { record, draft: Some(draft), outcome: Outcome::Applied });
+        let drafted = decision.map(|decision| drafted(scope, decision, &record.superseded));
+        let group = record.group.clone();
+        let goes_on = match drafted {
+            Err(outcome) => {
+                let goes_on = !record.holds;
+                wave.settled.push((record, outcome));
+                goes_on
             }
-            Err(outcome) => wave.decided.push(Decided { record, draft: None, outcome }),
-        }
+            Ok((Some(draft), _)) if overlay.hides_source_version(&draft) => {
+                wave.deferred.push(record);
+                false
+            }
+            Ok((draft, ending)) => {
+                draft.iter().for_each(|draft| overlay.lay(draft));
+                let goes_on = match &ending {
+                    Ending::Settled(outcome) => !(record.holds && outcome.may_succeed_later()),
+                    Ending::Again => false,
+                };
+                wave.decided.push(Decided { record, draft, ending });
+                goes_on
+            }
+        };
+        stopped.extend(group.filter(|_| !goes_on));
     }
     wave
 }
 
-/// Returns the draft of a decision, or the outcome of one that writes nothing.
-fn drafted(scope: Scope, decision: Decision, superseded: &BTreeSet<Key>) -> Result<Draft, Outcome> {
-    let (mut writes, checks) = match decision {
-        Decision::Apply { writes, checks } => (writes, checks),
-        Decision::Stale => return Err(Outcome::Stale),
-        Decision::Ignore(reason) => return Err(Outcome::Ignored(reason)),
-        Decision::Reject(reason) => return Err(Outcome::Rejected(reason)),
+/// Returns the draft of a decision, if it writes anything, and how its record then ends.
+fn drafted(scope: Scope, decision: Decision, superseded: &BTreeSet<Key>) -> (Option<Draft>, Ending) {
+    let (writes, checks, ending) = match decision {
+        Decision::Apply { writes, checks } => (writes, checks, Ending::Settled(Outcome::Applied)),
+        Decision::Continue { writes, checks } => (writes, checks, Ending::Again),
+        Decision::Wait { missing, writes, checks } => {
+            (writes, checks, Ending::Settled(Outcome::Waiting(format!("versions {missing} are missing"))))
+        }
+        Decision::Unresolved { missing, writes, checks } => {
+            (writes, checks, Ending::Settled(Outcome::Unresolved(format!("versions {missing} are missing"))))
+        }
+        Decision::Stale => return (None, Ending::Settled(Outcome::Stale)),
+        Decision::Ignore(reason) => return (None, Ending::Settled(Outcome::Ignored(reason))),
+        Decision::Reject(reason) => return (None, Ending::Settled(Outcome::Rejected(reason))),
     };
+    let applies = ending == Ending::Settled(Outcome::Applied);
+    match draft_of(scope, writes, checks, superseded) {
+        Ok(draft) => (Some(draft), ending),
+        Err(None) if applies && !superseded.is_empty() => (None, Ending::Settled(Outcome::Stale)),
+        Err(None) if applies => (None, Ending::Settled(Outcome::Ignored(PlanError::Empty.to_string()))),
+        Err(None) => (None, ending),
+        Err(Some(error)) => (None, Ending::Settled(Outcome::Rejected(error.to_string()))),
+    }
+}
+
+/// Drafts what is left of a decision's writes; an error of `None` means that nothing is.
+fn draft_of(
+    scope: Scope,
+    mut writes: Vec<Write>,
+    checks: Vec<Check>,
+    superseded: &BTreeSet<Key>,
+) -> Result<Draft, Option<PlanError>> {
     writes.retain(|write| match write {
         Write::Replace { key, guard: Guard::Newer(_), .. } => !superseded.contains(key),
         Write::Replace { .. } | Write::Create { .. } | Write::Add { .. } => true,
     });
-    if writes.is_empty() && !superseded.is_empty() {
-        return Err(Outcome::Stale);
+    if writes.is_empty() {
+        return Err(None);
     }
     Draft::new(scope, writes, checks).map_err(|error| match error {
-        PlanError::Empty => Outcome::Ignored(error.to_string()),
+        PlanError::Empty => None,
         PlanError::DeltaWithNewer { .. }
         | PlanError::Contradiction { .. }
         | PlanError::TooOld { .. }
         | PlanError::FromTheFuture { .. }
         | PlanError::TooManyItems { .. }
         | PlanError::TooManyBytes { .. }
-        | PlanError::ItemTooLarge { .. } => Outcome::Rejected(error.to_string()),
+        | PlanError::ItemTooLarge { .. } => Some(error),
     })
 }
 
-/// The fetched rows under what has been decided on them.
+/// What was read under what has been decided on it.
 struct Overlay {
     rows: State,
     written: BTreeSet<Key>,
@@ -139,7 +206,7 @@ impl Overlay {
                 Some(Operation::Replace { conditions, .. }) => conditions.newer.is_some(),
                 Some(Operation::Create(_) | Operation::Add(_) | Operation::Check(_)) | None => false,
             };
-            by_source_version && self.written.contains(key) && self.rows.row(key).is_ok()
+            by_source_version && self.written.contains(key) && self.rows.covers(key)
         })
     }
 
@@ -154,9 +221,9 @@ impl Overlay {
                 Some(Operation::Add(_) | Operation::Check(_)) | None => continue,
             };
             let first = self.written.insert(key.clone());
-            if let Ok(row) = self.rows.row(key) {
-                let version = row.version + u64::from(first);
-                self.rows.insert(key.clone(), Row { version, attributes });
+            if self.rows.covers(key) {
+                let before = self.rows.row(key).map_or(0, |row| row.version);
+                self.rows.insert(key.clone(), Row { version: before + u64::from(first), attributes });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use events::{Day, Event, Payload, PlayerId};
 
 use crate::decision::foreign;
-use crate::{Attributes, Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use crate::{Attributes, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 
 /// Counter of active players.
 pub const ACTIVE_PLAYERS: &str = "active_players";
@@ -33,7 +33,7 @@ pub fn active_key(day: Day, player_id: &PlayerId) -> Key {
 pub struct EventCounts;
 
 impl Decider for EventCounts {
-    fn needs(&self, _event: &Event) -> Vec<Key> {
+    fn needs(&self, _event: &Event) -> Vec<Need> {
         Vec::new()
     }
 
@@ -51,9 +51,9 @@ impl Decider for EventCounts {
 pub struct ActivePlayers;
 
 impl Decider for ActivePlayers {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         let day = event.occurred_at.day();
-        active(&event.payload).into_iter().map(|player_id| active_key(day, player_id)).collect()
+        active(&event.payload).into_iter().map(|player_id| active_key(day, player_id).into()).collect()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {

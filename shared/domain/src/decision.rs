@@ -1,139 +1,50 @@
-//! The vocabulary of decisions: keys and rows to read, writes and checks to commit. A decider cannot write; it returns
-//! what should be true.
+//! The vocabulary of decisions: writes and checks to commit, and how an event ends. A decider cannot write; it returns what
+//! should be true.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use events::Event;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use thiserror::Error;
 
-/// A row's own data by attribute name, without keys and version.
-pub type Attributes = serde_json::Map<String, serde_json::Value>;
+use crate::state::{Attributes, Key, Need, RowError, State};
+use crate::versions::Versions;
 
 /// What to add to which counters of one item.
 pub type Deltas = BTreeMap<String, i64>;
-
-/// The tables that decisions read and write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
-    /// The source of truth.
-    Records,
-    /// What is derived from it.
-    Views,
-}
-
-/// Where a row stands.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// The table.
-    pub table: Table,
-    /// The partition key, attribute `pk`.
-    pub partition: String,
-    /// The sort key, attribute `sk`.
-    pub sort: String,
-}
-
-impl Key {
-    /// Makes the key of a source record.
-    pub fn record(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self { table: Table::Records, partition: partition.into(), sort: sort.into() }
-    }
-
-    /// Makes the key of a derived row.
-    pub fn view(partition: impl Into<String>, sort: impl Into<String>) -> Self {
-        Self { table: Table::Views, partition: partition.into(), sort: sort.into() }
-    }
-
-    /// Returns the key of one shard of a target that is spread over several items.
-    pub fn shard(&self, shard: u8) -> Self {
-        Self { partition: format!("{}#{shard}", self.partition), ..self.clone() }
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.partition, self.sort)
-    }
-}
-
-/// A row as it was read: absent (version 0), present, or removed (a tombstone, which is a version like any other).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Row {
-    /// `version` of a record, `revision` of a view; 0 where there has never been a row.
-    pub version: u64,
-    /// The row's data; `None` where the row is absent or removed.
-    pub attributes: Option<Attributes>,
-}
-
-impl Row {
-    /// Decodes the row's data; `None` where the row is absent or removed.
-    ///
-    /// # Errors
-    /// The stored attributes are not a `T`.
-    pub fn decode<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, RowError> {
-        let Some(attributes) = &self.attributes else {
-            return Ok(None);
-        };
-        serde_json::from_value(serde_json::Value::Object(attributes.clone()))
-            .map(Some)
-            .map_err(|source| RowError::Undecodable { key: key.clone(), source })
-    }
-}
-
-/// Why a decision cannot be made on the rows that were read.
-#[derive(Debug, Error)]
-pub enum RowError {
-    /// The decider reads a key that it did not name in `needs`.
-    #[error("row {key} was not fetched: the decider's needs leave it out")]
-    Undeclared {
-        /// Which key.
-        key: Key,
-    },
-    /// The stored attributes are not what this code writes there.
-    #[error("row {key} cannot be decoded")]
-    Undecodable {
-        /// Which key.
-        key: Key,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-/// The rows that a decision is made on, by key.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct State {
-    rows: BTreeMap<Key, Row>,
-}
-
-impl State {
-    /// Returns the row at `key`.
-    ///
-    /// # Errors
-    /// The key is not among the decider's needs.
-    pub fn row(&self, key: &Key) -> Result<&Row, RowError> {
-        self.rows.get(key).ok_or_else(|| RowError::Undeclared { key: key.clone() })
-    }
-
-    /// Puts a row in the place of the one before.
-    pub fn insert(&mut self, key: Key, row: Row) {
-        self.rows.insert(key, row);
-    }
-}
-
-impl FromIterator<(Key, Row)> for State {
-    fn from_iter<I: IntoIterator<Item = (Key, Row)>>(rows: I) -> Self {
-        Self { rows: rows.into_iter().collect() }
-    }
-}
 
 /// What one event makes true.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// These writes, all or none, provided that these checks hold.
     Apply {
+        /// What to write.
+        writes: Vec<Write>,
+        /// What must still hold of rows that are not written.
+        checks: Vec<Check>,
+    },
+    /// These writes, and then the event is to be decided on again on what they leave: it is too much for one commit. Without
+    /// writes of its own it follows on those of another record of the batch.
+    Continue {
+        /// What to write first.
+        writes: Vec<Write>,
+        /// What must still hold of rows that are not written.
+        checks: Vec<Check>,
+    },
+    /// The event follows on something that is missing: it comes again in half a minute. These writes, such as a note of since
+    /// when it has been waiting, are committed all the same.
+    Wait {
+        /// What is missing.
+        missing: Versions,
+        /// What to write meanwhile.
+        writes: Vec<Write>,
+        /// What must still hold of rows that are not written.
+        checks: Vec<Check>,
+    },
+    /// The wait has been long enough: somebody has to look into it. These writes put it on the list of such cases, and the
+    /// event is done. Decided again without writes, it is announced again.
+    Unresolved {
+        /// What is missing.
+        missing: Versions,
         /// What to write.
         writes: Vec<Write>,
         /// What must still hold of rows that are not written.
@@ -237,8 +148,17 @@ impl Spread {
 /// Decides what an event makes true. Deciding twice changes nothing: decided again on what the first decision left, the
 /// same event is stale, ignored or caught by its claim.
 pub trait Decider: Send + Sync {
-    /// Names the rows that the decision depends on. They are read consistently.
-    fn needs(&self, event: &Event) -> Vec<Key>;
+    /// Names what the decision depends on. It is read consistently.
+    fn needs(&self, event: &Event) -> Vec<Need>;
+
+    /// Names what the decision depends on besides, once what [`Decider::needs`] names has been read: a range that begins
+    /// where a row says, for one. It costs a second round trip.
+    ///
+    /// # Errors
+    /// A row cannot be read; the event is tried again.
+    fn further_needs(&self, _event: &Event, _state: &State) -> Result<Vec<Need>, RowError> {
+        Ok(Vec::new())
+    }
 
     /// Decides on those rows.
     ///

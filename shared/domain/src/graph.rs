@@ -4,7 +4,7 @@ use events::{Event, Payload, PlayerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{attributes, foreign};
-use crate::{Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use crate::{Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 
 /// Counter of followers.
 pub const FOLLOWERS: &str = "followers";
@@ -62,8 +62,8 @@ pub fn following_key(player_id: &PlayerId) -> Key {
 pub struct FollowGraph;
 
 impl Decider for FollowGraph {
-    fn needs(&self, event: &Event) -> Vec<Key> {
-        changed(event).map(|follow| follow.keys().to_vec()).unwrap_or_default()
+    fn needs(&self, event: &Event) -> Vec<Need> {
+        changed(event).map(|follow| follow.keys().map(Need::Key).to_vec()).unwrap_or_default()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {

@@ -1,6 +1,9 @@
 //! Decisions: what an event or a command makes true, one file a topic. Pure: synchronous, no clock, no randomness, no IO;
 //! how a decision is committed is the business of the driver and of the request path.
 
+mod state;
+mod versions;
+
 mod change;
 mod decision;
 
@@ -15,6 +18,6 @@ pub mod reactions;
 pub mod statistics;
 
 pub use change::Change;
-pub use decision::{
-    Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Row, RowError, Spread, State, Table, Write,
-};
+pub use decision::{Check, Content, Decider, Decision, Deltas, Guard, Spread, Write};
+pub use state::{Attributes, Key, Need, Range, Row, RowError, State, Table};
+pub use versions::{InvalidVersions, Versions};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::decision::{attributes, foreign};
-use crate::{Change, Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use crate::{Change, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 
 /// Counter of published posts.
 pub const POSTS: &str = "posts";
@@ -119,8 +119,12 @@ impl PostRow {
 pub struct PostCounts;
 
 impl Decider for PostCounts {
-    fn needs(&self, event: &Event) -> Vec<Key> {
-        changed(&event.payload).map(|(author_id, post_id, _)| PostRow::key(author_id, post_id)).into_iter().collect()
+    fn needs(&self, event: &Event) -> Vec<Need> {
+        changed(&event.payload)
+            .map(|(author_id, post_id, _)| PostRow::key(author_id, post_id))
+            .map(Need::Key)
+            .into_iter()
+            .collect()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {

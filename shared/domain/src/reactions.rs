@@ -6,7 +6,7 @@ use events::{Event, Payload, PlayerId, PostId, ReactionAdded, ReactionKind, Reac
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{attributes, foreign};
-use crate::{Change, Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use crate::{Change, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 
 /// A post that everybody reacts to is counted in four items.
 pub const REACTION_SPREAD: Spread = Spread::over(4);
@@ -79,9 +79,10 @@ impl ReactionRow {
 pub struct ReactionCounts;
 
 impl Decider for ReactionCounts {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         changed(&event.payload)
             .map(|(post_id, player_id, _)| ReactionRow::key(post_id, player_id))
+            .map(Need::Key)
             .into_iter()
             .collect()
     }

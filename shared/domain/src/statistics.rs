@@ -4,7 +4,7 @@
 use events::{Day, Event, GameEnded, GameResult, Payload, PlayerId, TimeControl};
 
 use crate::decision::foreign;
-use crate::{Decider, Decision, Deltas, Key, RowError, Spread, State, Write};
+use crate::{Decider, Decision, Deltas, Key, Need, RowError, Spread, State, Write};
 
 /// Counter of games won.
 pub const WINS: &str = "wins";
@@ -33,7 +33,7 @@ pub fn day_key(player_id: &PlayerId, time_control: TimeControl, day: Day) -> Key
 pub struct Statistics;
 
 impl Decider for Statistics {
-    fn needs(&self, _event: &Event) -> Vec<Key> {
+    fn needs(&self, _event: &Event) -> Vec<Need> {
         Vec::new()
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use consumer::{Attempt, Busy, Claim, CommitError, Conditions, Cost, FetchError, Ledger, Operation, Plan, Refusal};
-use domain::{Attributes, Content, Key, Row, State};
+use domain::{Attributes, Content, Key, Need, Range, Row, State};
 use events::{EventId, Timestamp};
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub enum Fault {
     ConflictBesideConditions,
     /// The next fetch leaves all keys but the first unprocessed at first.
     Unprocessed,
+    /// The next range's first page ends after one row.
+    SmallPage,
     /// The next fetch fails.
     Unreadable,
 }
@@ -120,14 +122,32 @@ impl MemoryLedger {
 impl Ledger for MemoryLedger {
     type Request = MemoryRequest;
 
-    async fn fetch(&self, keys: &BTreeSet<Key>) -> Result<(State, Cost), FetchError> {
+    async fn fetch(&self, needs: &BTreeSet<Need>) -> Result<(State, Cost), FetchError> {
         let mut store = self.store();
         if store.take(&[Fault::Unreadable]).is_some() {
             return Err(FetchError::Unavailable("injected".into()));
         }
-        let calls = if store.take(&[Fault::Unprocessed]).is_some() { 2 } else { 1 };
-        let rows = keys.iter().map(|key| (key.clone(), store.row(key)));
-        Ok((rows.collect(), Cost { calls, read_units: keys.len() as f64, ..Cost::default() }))
+        let mut state = State::default();
+        let mut cost = Cost::default();
+        let is_key = |need: &&Need| matches!(need, Need::Key(_));
+        if needs.iter().any(|need| is_key(&need)) {
+            cost.calls += if store.take(&[Fault::Unprocessed]).is_some() { 2 } else { 1 };
+        }
+        for need in needs {
+            match need {
+                Need::Key(key) => {
+                    state.insert(key.clone(), store.row(key));
+                    cost.read_units += 1.0;
+                }
+                Need::Range(range) => {
+                    let rows = store.range(range);
+                    cost.calls += if store.take(&[Fault::SmallPage]).is_some() { 2 } else { 1 };
+                    cost.read_units += rows.len() as f64;
+                    state.insert_range(range.clone(), rows);
+                }
+            }
+        }
+        Ok((state, cost))
     }
 
     fn prepare(&self, plan: &Plan) -> Result<MemoryRequest, CommitError> {
@@ -150,9 +170,8 @@ impl Ledger for MemoryLedger {
                 store.carry_out(plan, attempt)?;
                 busy(Busy::NoAnswer)
             }
-            Some(Fault::ConflictBesideConditions | Fault::Unprocessed | Fault::Unreadable) | None => {
-                store.carry_out(plan, attempt)
-            }
+            Some(Fault::ConflictBesideConditions | Fault::Unprocessed | Fault::SmallPage | Fault::Unreadable)
+            | None => store.carry_out(plan, attempt),
         }
     }
 }
@@ -221,6 +240,12 @@ impl Store {
     fn take(&mut self, fitting: &[Fault]) -> Option<Fault> {
         let fits = self.faults.front().is_some_and(|fault| fitting.contains(fault));
         if fits { self.faults.pop_front() } else { None }
+    }
+
+    /// Returns the rows of a range as a read finds them.
+    pub(crate) fn range(&self, range: &Range) -> Vec<(Key, Row)> {
+        let rows = self.items.iter().filter(|(key, _)| range.covers(key));
+        rows.take(range.limit).map(|(key, item)| (key.clone(), item.row())).collect()
     }
 
     pub(crate) fn carry_out(&mut self, plan: &Plan, attempt: Attempt) -> Result<Cost, CommitError> {

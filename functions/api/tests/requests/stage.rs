@@ -31,7 +31,7 @@ use domain::leaderboard::{Leaderboard, PlayerOnBoards};
 use domain::posts::PostCounts;
 use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
-use domain::{Content, Decider, Decision, Key, Row, State, Table, Write};
+use domain::{Content, Decider, Decision, Key, Need, Row, State, Table, Write};
 use events::{Consumer, Event, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -186,9 +186,14 @@ impl Stage {
 
         let wire = Arc::new(Wire::default());
         let plain = client(&endpoint, RetryConfig::standard(), None);
-        let tables = TableNames { records: "test-records".to_owned(), views: "test-views".to_owned() };
+        let tables = TableNames {
+            records: "test-records".to_owned(),
+            views: "test-views".to_owned(),
+            ledger: "test-ledger".to_owned(),
+        };
         create_table(&plain, &tables.records, None).await;
         create_table(&plain, &tables.views, Some(order_index())).await;
+        create_table(&plain, &tables.ledger, None).await;
         let fast = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
         let reads = client(&endpoint, fast, Some(&wire));
         let transactions = client(&endpoint, RetryConfig::disabled(), Some(&wire));
@@ -273,7 +278,8 @@ impl Stage {
         for consumer in event.payload.event_type().consumers().iter() {
             let decider = decider(consumer);
             let mut state = State::default();
-            for key in decider.needs(event) {
+            for need in decider.needs(event) {
+                let Need::Key(key) = need else { panic!("{need:?}") };
                 let row = self.row(&key).await;
                 state.insert(key, row);
             }
@@ -284,7 +290,10 @@ impl Stage {
                     }
                 }
                 Decision::Stale | Decision::Ignore(_) => {}
-                Decision::Reject(reason) => panic!("{reason}"),
+                other @ (Decision::Continue { .. }
+                | Decision::Wait { .. }
+                | Decision::Unresolved { .. }
+                | Decision::Reject(_)) => panic!("{other:?}"),
             }
         }
     }

@@ -167,7 +167,7 @@ fn every_function_is_told_the_names_that_it_uses() {
     let model = project(&[]);
 
     let expected = [
-        function("api", 10, 256, &[records, views]),
+        function("api", 10, 256, &[records, views, ledger]),
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
         consumer("player-changed", 256, &[records, views, ledger]),

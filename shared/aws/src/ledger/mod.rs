@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::Client;
 use consumer::{Attempt, CommitError, Cost, FetchError, Ledger, Plan};
-use domain::{Key, State};
+use domain::{Need, State};
 
 use crate::items::TableNames;
 pub use request::Request;
@@ -19,26 +19,24 @@ pub use request::Request;
 pub struct DynamoLedger {
     client: Client,
     tables: TableNames,
-    ledger_table: String,
 }
 
 impl DynamoLedger {
     /// Makes a ledger of a client without retries and the tables' physical names.
-    pub fn new(client: Client, tables: TableNames, ledger_table: String) -> Self {
-        Self { client, tables, ledger_table }
+    pub fn new(client: Client, tables: TableNames) -> Self {
+        Self { client, tables }
     }
 }
 
 impl Ledger for DynamoLedger {
     type Request = Request;
 
-    async fn fetch(&self, keys: &BTreeSet<Key>) -> Result<(State, Cost), FetchError> {
-        fetch::fetch(&self.client, &self.tables, keys).await
+    async fn fetch(&self, needs: &BTreeSet<Need>) -> Result<(State, Cost), FetchError> {
+        fetch::fetch(&self.client, &self.tables, needs).await
     }
 
     fn prepare(&self, plan: &Plan) -> Result<Request, CommitError> {
-        request::request(plan, &self.tables, &self.ledger_table)
-            .map_err(|error| CommitError::Invalid { reason: error.to_string() })
+        request::request(plan, &self.tables).map_err(|error| CommitError::Invalid { reason: error.to_string() })
     }
 
     async fn commit(&self, request: &Request, attempt: Attempt) -> Result<Cost, CommitError> {

@@ -64,7 +64,7 @@ pub(super) enum RequestError {
     Build(#[from] BuildError),
 }
 
-pub(super) fn request(plan: &Plan, tables: &TableNames, ledger_table: &str) -> Result<Request, RequestError> {
+pub(super) fn request(plan: &Plan, tables: &TableNames) -> Result<Request, RequestError> {
     if let Some((key, operation)) = plan.lone_write() {
         return match write(key, operation, tables)? {
             Written::Put(put) => Ok(Request::Put { put, key: key.clone() }),
@@ -76,7 +76,7 @@ pub(super) fn request(plan: &Plan, tables: &TableNames, ledger_table: &str) -> R
     }
     let mut items = Vec::with_capacity(plan.items());
     for claim in plan.claims() {
-        let item = TransactWriteItem::builder().put(claim_put(claim, ledger_table)?).build();
+        let item = TransactWriteItem::builder().put(claim_put(claim, &tables.ledger)?).build();
         items.push((item, Refusal::Claimed(claim.event_id)));
     }
     for (key, operation) in plan.operations() {

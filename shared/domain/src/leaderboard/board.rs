@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::histogram::{Block, moved};
 use crate::decision::{attributes, foreign};
 use crate::players::{Player, Visibility};
-use crate::{Check, Content, Decider, Decision, Guard, Key, RowError, State, Write};
+use crate::{Check, Content, Decider, Decision, Guard, Key, Need, RowError, State, Write};
 
 /// The index that lists a block's rows by rating.
 pub const ORDER_INDEX: &str = "order";
@@ -101,11 +101,12 @@ pub fn order_rank(rating: Rating, player_id: &PlayerId) -> String {
 pub struct Leaderboard;
 
 impl Decider for Leaderboard {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         let Payload::GameEnded(game) = &event.payload else { return Vec::new() };
         [&game.white, &game.black]
             .into_iter()
             .flat_map(|side| [BoardRow::key(game.time_control, &side.player_id), Player::key(&side.player_id)])
+            .map(Need::Key)
             .collect()
     }
 
@@ -173,10 +174,10 @@ fn decide_side(game: &GameEnded, side: &PlayerResult, state: &State) -> Result<S
 pub struct PlayerOnBoards;
 
 impl Decider for PlayerOnBoards {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         let Some(player_id) = changed_player(&event.payload) else { return Vec::new() };
         let rows = TimeControl::ALL.map(|time_control| BoardRow::key(time_control, player_id));
-        std::iter::once(Player::key(player_id)).chain(rows).collect()
+        std::iter::once(Player::key(player_id)).chain(rows).map(Need::Key).collect()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {

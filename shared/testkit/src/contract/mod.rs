@@ -4,13 +4,14 @@
 mod checks;
 mod counters;
 mod limits;
+mod ranges;
 mod refusals;
 mod rows;
 
 use std::collections::BTreeSet;
 
 use consumer::{Attempt, Busy, CommitError, Cost, Draft, Ledger, Plan, Refusal, Scope};
-use domain::{Attributes, Check, Content, Deltas, Guard, Key, Row, Spread, Write};
+use domain::{Attributes, Check, Content, Deltas, Guard, Key, Need, Row, Spread, Write};
 use events::{Consumer, EventId};
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ use crate::sample::{event_id, now};
 pub use checks::*;
 pub use counters::*;
 pub use limits::*;
+pub use ranges::*;
 pub use refusals::*;
 pub use rows::*;
 
@@ -74,6 +76,12 @@ macro_rules! for_each_contract_case {
             someone_elses_write_is_no_own_success,
             a_throttled_request_has_no_effect_and_may_be_sent_again,
             a_conflicting_request_has_no_effect_and_may_be_sent_again,
+            a_range_holds_the_rows_behind_its_start_in_their_order,
+            a_range_ends_at_its_limit,
+            a_range_is_read_page_by_page,
+            a_range_of_nothing_is_empty,
+            a_removed_row_is_part_of_its_range,
+            an_unreadable_range_is_no_empty_one,
             unprocessed_keys_are_read_after_all,
             an_unreadable_ledger_says_so,
             spread_targets_go_to_their_shard,
@@ -176,7 +184,8 @@ async fn refused_once_then_sent_again(subject: &impl Subject, fault: Fault, expe
 }
 
 async fn row(subject: &impl Subject, key: &Key) -> Row {
-    let (state, _) = subject.ledger().fetch(&BTreeSet::from([key.clone()])).await.expect("the ledger is readable");
+    let (state, _) =
+        subject.ledger().fetch(&BTreeSet::from([Need::Key(key.clone())])).await.expect("the ledger is readable");
     state.row(key).expect("every key gets a row").clone()
 }
 

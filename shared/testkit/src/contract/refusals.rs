@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use consumer::{Attempt, Busy, Cost, Draft, FetchError, Ledger, Refusal};
-use domain::{Check, Content, Guard, Key, Row, State, Write};
+use domain::{Check, Content, Guard, Need, Row, State, Write};
 use serde_json::json;
 
 use super::{
@@ -96,7 +96,7 @@ pub async fn unprocessed_keys_are_read_after_all(subject: &impl Subject) {
         commit(subject, plan(vec![unchanged(name, 0, 1)])).await.expect("there is no row");
     }
     subject.inject(Fault::Unprocessed);
-    let keys: BTreeSet<Key> = names.iter().map(|name| key(name)).collect();
+    let keys: BTreeSet<Need> = names.iter().map(|name| Need::Key(key(name))).collect();
     let (state, cost) = subject.ledger().fetch(&keys).await.expect("the ledger is readable");
     assert!(names.iter().all(|name| state.row(&key(name)).is_ok_and(|row| row.version == 1)));
     assert!(cost.calls > 1, "the keys had to be asked for again");
@@ -105,7 +105,8 @@ pub async fn unprocessed_keys_are_read_after_all(subject: &impl Subject) {
 /// No answer is not "no rows".
 pub async fn an_unreadable_ledger_says_so(subject: &impl Subject) {
     subject.inject(Fault::Unreadable);
-    let failed: Result<(State, Cost), FetchError> = subject.ledger().fetch(&BTreeSet::from([key("a")])).await;
+    let failed: Result<(State, Cost), FetchError> =
+        subject.ledger().fetch(&BTreeSet::from([Need::Key(key("a"))])).await;
     assert!(matches!(failed, Err(FetchError::Unavailable(_))), "{failed:?}");
 }
 

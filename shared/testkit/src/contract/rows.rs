@@ -16,7 +16,7 @@ pub async fn a_row_comes_back_as_it_was_written(subject: &impl Subject) {
     let data = attributes(
         json!({"text": "ä\u{10348}\"", "number": -7, "truth": true, "list": [1, "x"], "map": {"k": {}}, "empty": ""}),
     );
-    for key in [key("a"), Key::record("a", "s")] {
+    for key in [key("a"), Key::record("a", "s"), Key::ledger("a", "s")] {
         let write = Write::Create { key: key.clone(), attributes: data.clone() };
         commit(subject, plan(vec![write])).await.expect("the key is free");
         assert_eq!(row(subject, &key).await, Row { version: 1, attributes: Some(data.clone()) });

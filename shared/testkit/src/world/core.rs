@@ -27,6 +27,8 @@ pub(super) struct Core {
     pub(super) hazards: Hazards,
     pub(super) sabotages: BTreeSet<Sabotage>,
     pub(super) ledger: Store,
+    /// Until when the tables refuse every request.
+    pub(super) outage_until: Timestamp,
     pub(super) queues: Queues,
     pub(super) lanes: Vec<Lane>,
     pub(super) shards: Vec<Shard>,
@@ -58,6 +60,7 @@ impl Core {
             hazards: Hazards::default(),
             sabotages,
             ledger: Store::flawed(flaws),
+            outage_until: now,
             queues,
             lanes: Vec::new(),
             shards: Vec::new(),

@@ -2,7 +2,7 @@
 
 use domain::leaderboard::{BoardRow, Leaderboard};
 use domain::statistics::Statistics;
-use domain::{Decider, Decision, Guard, Key, Row, RowError, State, Write};
+use domain::{Decider, Decision, Guard, Need, Row, RowError, State, Write};
 use events::{Consumer, Event, Payload};
 use serde_json::json;
 
@@ -59,7 +59,7 @@ impl Roleplay {
 }
 
 impl Decider for Roleplay {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         match self.role {
             Role::Leaderboard => Leaderboard.needs(event),
             Role::Statistics => Statistics.needs(event),

@@ -39,6 +39,8 @@ pub enum Hazard {
     Throttled,
     /// A commit meets another transaction.
     Conflict,
+    /// For seconds or minutes the tables refuse every request.
+    Outage,
     /// A read leaves keys unprocessed, which are read later.
     Unprocessed,
     /// A read fails.
@@ -55,7 +57,7 @@ pub enum Hazard {
 
 impl Hazard {
     /// All kinds.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::CommandRepeated,
         Self::RelayCrash,
         Self::RelayAnswerLost,
@@ -72,6 +74,7 @@ impl Hazard {
         Self::LateEffect,
         Self::Throttled,
         Self::Conflict,
+        Self::Outage,
         Self::Unprocessed,
         Self::Unreadable,
         Self::ReportLost,

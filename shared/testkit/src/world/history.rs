@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use consumer::{Claim, Outcome};
 use domain::Key;
-use events::{Consumer, Event, EventId, PlayerId, Timestamp};
+use events::{Consumer, Event, EventId, Payload, PlayerId, Timestamp};
 use queue::MessageId;
 
 use super::deciders::Role;
@@ -18,8 +18,8 @@ pub(super) struct History {
     pub(super) refused: Vec<String>,
     /// Every message that was sent to a consumer's queue.
     pub(super) messages: BTreeMap<MessageId, Story>,
-    /// How often an event was reported as applied.
-    pub(super) applied: BTreeMap<(Role, EventId), u32>,
+    /// Rows that a commit replaced by what they were.
+    pub(super) idle: Vec<Key>,
     /// Claims as they were committed, with the number of their commits.
     pub(super) claims: BTreeMap<(Consumer, EventId), (Claim, u32)>,
     /// How often a row was written under a source version.
@@ -76,6 +76,17 @@ impl History {
     /// Returns the names by which the trace knows an event.
     pub(super) fn names(&self, event_id: EventId) -> Vec<String> {
         self.event(event_id).map(|event| event.aggregate_id.clone()).into_iter().collect()
+    }
+
+    /// Returns the names by which the trace knows an item and the games of the players and the board that its name holds.
+    pub(super) fn concerning(&self, item: &str) -> Vec<String> {
+        let concerned = |event: &&Event| {
+            let Payload::GameEnded(game) = &event.payload else { return false };
+            let board = item.starts_with("HISTOGRAM#") && item.contains(game.time_control.as_str());
+            board || [&game.white, &game.black].iter().any(|side| item.contains(side.player_id.as_str()))
+        };
+        let games = self.events.iter().filter(concerned).map(|event| event.aggregate_id.clone());
+        games.chain([item.to_owned()]).collect()
     }
 
     /// Returns the events that a role refused as too old and never applied.

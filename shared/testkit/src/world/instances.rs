@@ -8,7 +8,7 @@ use consumer::{
     Attempt, BatchReport, Busy, CommitError, Conditions, Cost, FetchError, MessageId, Operation, Plan,
     VisibilityChange, VisibilityError,
 };
-use domain::{Key, State};
+use domain::{Key, Need, State};
 use events::Timestamp;
 use queue::ReceiptHandle;
 
@@ -116,17 +116,11 @@ impl Core {
     /// Takes the report of an invocation that has come to its end.
     pub(super) fn report(&mut self, id: InvocationId, report: &BatchReport) {
         let Some(invocation) = self.instances.running.remove(&id) else { return };
-        let role = self.lanes[invocation.lane].role;
         for (held, record) in invocation.held.iter().zip(&report.records) {
             let now = self.now;
             self.note(|core| format!("invocation {id}: {} is {:?}", core.story_name(held.message), record.outcome));
             if let Some(story) = self.history.messages.get_mut(&held.message) {
                 story.outcomes.push((now, record.outcome.clone()));
-                if let (super::history::Body::Event(event_id), consumer::Outcome::Applied) =
-                    (&story.body, &record.outcome)
-                {
-                    *self.history.applied.entry((role, *event_id)).or_default() += 1;
-                }
             }
         }
         self.history.efforts.push((report.records.len(), report.cost.calls));
@@ -198,46 +192,59 @@ impl Core {
     pub(super) fn fetch(
         &mut self,
         id: InvocationId,
-        keys: &BTreeSet<Key>,
+        needs: &BTreeSet<Need>,
         slot: Slot<Result<(State, Cost), FetchError>>,
     ) {
         if !self.sends(id) {
             return;
         }
         let latency = self.latency();
-        if self.strikes(Hazard::Unreadable) {
+        if self.now < self.outage_until || self.strikes(Hazard::Unreadable) {
             self.after(latency, move |_| slot.fill(Err(FetchError::Unavailable("the table does not answer".into()))));
             return;
         }
-        let mut keys: Vec<Key> = keys.iter().cloned().collect();
+        let mut needs: Vec<Need> = needs.iter().cloned().collect();
         let unprocessed = if self.strikes(Hazard::Unprocessed) {
-            let processed = self.random.usize(0..keys.len());
-            self.random.shuffle(&mut keys);
-            keys.split_off(processed)
+            let processed = self.random.usize(0..needs.len());
+            self.random.shuffle(&mut needs);
+            needs.split_off(processed)
         } else {
             Vec::new()
         };
-        self.after(latency, move |core| core.read(keys, unprocessed, (State::default(), Cost::default()), slot));
+        self.after(latency, move |core| core.read(needs, unprocessed, (State::default(), Cost::default()), slot));
     }
 
     fn read(
         &mut self,
-        keys: Vec<Key>,
-        unprocessed: Vec<Key>,
+        needs: Vec<Need>,
+        unprocessed: Vec<Need>,
         (mut state, mut cost): (State, Cost),
         slot: Slot<Result<(State, Cost), FetchError>>,
     ) {
         cost.calls += 1;
-        cost.read_units += keys.len() as f64;
-        for key in keys {
-            let row = self.row(&key);
-            state.insert(key, row);
+        cost.read_units += needs.len() as f64;
+        for need in needs {
+            match need {
+                Need::Key(key) => {
+                    let row = self.row(&key);
+                    state.insert(key, row);
+                }
+                Need::Range(range) => {
+                    let rows = self.ledger.range(&range);
+                    state.insert_range(range, rows);
+                }
+            }
         }
         if unprocessed.is_empty() {
             let latency = self.latency();
             self.after(latency, move |_| slot.fill(Ok((state, cost))));
         } else if self.slips(Slip::UnprocessedTakenForAbsent) {
-            unprocessed.into_iter().for_each(|key| state.insert(key, domain::Row::default()));
+            for need in unprocessed {
+                match need {
+                    Need::Key(key) => state.insert(key, domain::Row::default()),
+                    Need::Range(range) => state.insert_range(range, Vec::new()),
+                }
+            }
             self.after(Duration::from_millis(1), move |_| slot.fill(Ok((state, cost))));
         } else {
             let latency = self.latency();
@@ -304,6 +311,9 @@ impl Core {
     }
 
     fn way(&mut self) -> Way {
+        if self.now < self.outage_until {
+            return Way::Refused(Busy::Throttled);
+        }
         let ways = [
             (Hazard::Throttled, Way::Refused(Busy::Throttled)),
             (Hazard::Conflict, Way::Refused(Busy::Conflict)),
@@ -327,6 +337,10 @@ impl Core {
         });
         if self.ledger.commits() > commits {
             for (key, row) in before {
+                let replaced = matches!(plan.operation(&key), Some(Operation::Replace { .. }));
+                if replaced && row.attributes.is_some() && row.attributes == self.ledger.row(&key).attributes {
+                    self.history.idle.push(key.clone());
+                }
                 self.history.created.entry(key.clone()).or_insert(self.now);
                 self.instances.before.insert(key, (self.now, row));
             }
@@ -379,6 +393,7 @@ fn delivery(delivery: &queue::Delivery) -> Option<consumer::Delivery> {
         message_id: MessageId::try_from(delivery.message.id.to_string()).ok()?,
         receipt_handle: Some(delivery.receipt.to_string()),
         receive_count: delivery.receive_count,
+        group: delivery.message.group_id.clone(),
         body: delivery.message.body.clone().into_bytes(),
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use consumer::{
     Attempt, Clock, CommitError, Cost, FetchError, Ledger, Plan, Random, Visibility, VisibilityChange, VisibilityError,
 };
-use domain::{Key, State};
+use domain::{Need, State};
 use events::Timestamp;
 
 use super::core::Core;
@@ -34,9 +34,9 @@ pub(super) struct Port {
 impl Ledger for Port {
     type Request = Plan;
 
-    async fn fetch(&self, keys: &BTreeSet<Key>) -> Result<(State, Cost), FetchError> {
+    async fn fetch(&self, needs: &BTreeSet<Need>) -> Result<(State, Cost), FetchError> {
         let slot = Slot::default();
-        lock(&self.core).fetch(self.invocation, keys, slot.clone());
+        lock(&self.core).fetch(self.invocation, needs, slot.clone());
         slot.await
     }
 

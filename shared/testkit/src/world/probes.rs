@@ -2,7 +2,7 @@
 //! once, checks, and claims beside another consumer's.
 
 use domain::players::Player;
-use domain::{Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, RowError, Spread, State, Write};
+use domain::{Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 use events::{Event, GameEnded, GameResult, Payload, PlayerId, PlayerResult};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ impl Presence {
 }
 
 impl Decider for Presence {
-    fn needs(&self, _event: &Event) -> Vec<Key> {
+    fn needs(&self, _event: &Event) -> Vec<Need> {
         Vec::new()
     }
 
@@ -62,9 +62,9 @@ impl Medals {
 }
 
 impl Decider for Medals {
-    fn needs(&self, event: &Event) -> Vec<Key> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
         let Payload::GameEnded(game) = &event.payload else { return Vec::new() };
-        winner(game).map(|winner| Player::key(&winner.player_id)).into_iter().collect()
+        winner(game).map(|winner| Need::Key(Player::key(&winner.player_id))).into_iter().collect()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {

@@ -17,6 +17,8 @@ use crate::sample;
 
 /// Attribute of a record that holds the event of its last change.
 const EVENT: &str = "event";
+/// Occasions for an outage of the tables.
+const OUTAGES_MAX: usize = 8;
 /// Bodies that are no event for any consumer, by what is wrong with them.
 const POISONS: [(&str, &str); 6] = [
     ("empty", " "),
@@ -63,6 +65,12 @@ impl Core {
             let moment = moments[self.random.usize(0..moments.len())] + self.millis(0, 700);
             let player = self.random.u32(0..traffic.players);
             self.at(start + moment, move |core| core.restrict(player));
+        }
+        for _ in 0..OUTAGES_MAX {
+            if self.strikes(Hazard::Outage) {
+                let (moment, duration) = (self.moment_in(traffic.span), self.millis(1_000, 120_000));
+                self.at(start + moment, move |core| core.outage_until = core.outage_until.max(core.now + duration));
+            }
         }
         for role in Role::ALL {
             for poison in POISONS {

@@ -14,14 +14,7 @@ use crate::sample;
 pub(super) type Place = (TimeControl, String);
 
 pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
-    let names = |(_, player_id): &Place| {
-        let games = core.history.events.iter().filter(|event| {
-            let Payload::GameEnded(game) = &event.payload else { return false };
-            [&game.white, &game.black].iter().any(|side| side.player_id.as_str() == player_id)
-        });
-        games.map(|event| event.aggregate_id.clone()).chain([player_id.clone()]).collect()
-    };
-    compare(&rows(core)?, &expected(core), names)
+    compare(&rows(core)?, &expected(core), |(_, player_id)| core.history.concerning(player_id))
 }
 
 /// Returns the rows of all boards: rating, games, name.

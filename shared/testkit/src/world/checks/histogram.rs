@@ -17,14 +17,14 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
         }
         let histogram = read(core, board);
         let cells = histogram.cells().map(|(rating, players)| ((board, rating), players)).collect();
-        compare(&cells, &counted, |(board, _)| vec![top_key(*board).partition])?;
+        compare(&cells, &counted, |(board, _)| core.history.concerning(&top_key(*board).partition))?;
         for block in Block::descending() {
             let ratings = counted.iter().filter(|((_, rating), _)| block_of(*rating) == Some(block));
             let players: i64 = ratings.map(|(_, players)| players).sum();
             if i64::try_from(histogram.players_in(block)) != Ok(players) {
                 let total = histogram.players_in(block);
                 let what = format!("block {} of {board} counts {total} players instead of {players}", block.number());
-                return Err(Broken { what, about: vec![top_key(board).partition] });
+                return Err(Broken { what, about: core.history.concerning(&top_key(board).partition) });
             }
         }
     }

@@ -40,5 +40,5 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
             (false, None) => return Err(Broken { what: format!("{key} is missing"), about: about() }),
         }
     }
-    compare(&counters(core, "MEDALS#"), &expected, |(key, _)| vec![key.to_string()])
+    compare(&counters(core, "MEDALS#"), &expected, |(key, _)| core.history.concerning(&key.partition))
 }

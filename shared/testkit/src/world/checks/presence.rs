@@ -17,9 +17,9 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     let again = core.history.source_versions.iter().find(|(_, times)| **times > 1);
     if let Some(((key, version), times)) = again {
         let what = format!("version {version} of {key} was written {times} times");
-        return Err(Broken { what, about: vec![key.to_string()] });
+        return Err(Broken { what, about: core.history.concerning(&key.partition) });
     }
-    compare(&found, &expected(core), |key| vec![key.to_string()])
+    compare(&found, &expected(core), |key| core.history.concerning(&key.partition))
 }
 
 fn expected(core: &Core) -> BTreeMap<Key, Option<u64>> {

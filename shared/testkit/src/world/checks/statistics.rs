@@ -14,7 +14,7 @@ use super::{Broken, compare};
 pub(super) type Counter = (Key, String);
 
 pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
-    compare(&counters(core, "STATISTICS#"), &expected(core), |(key, _)| vec![key.to_string()])
+    compare(&counters(core, "STATISTICS#"), &expected(core), |(key, _)| core.history.concerning(&key.partition))
 }
 
 /// Returns the counters of all items whose partition begins with a prefix.
