@@ -103,7 +103,7 @@ async fn repeats_of_an_event_share_its_outcome() {
 #[tokio::test]
 async fn what_is_sent_is_ascii_and_comes_back_the_same() {
     let mut event = event();
-    let events::Payload::GameEnded(game) = &mut event.payload;
+    let events::Payload::GameEnded(game) = &mut event.payload else { panic!("no game: {event:?}") };
     game.white.username = "Ænn \u{10348} \u{fffe}".parse().unwrap();
     let body = event.encode();
     assert!(body.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{body}");

@@ -1,6 +1,7 @@
 //! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
 //! each record, FIFO groups.
 
+mod boards;
 mod commit;
 mod decode;
 mod fifo;

@@ -29,9 +29,7 @@ pub enum Delivered {
 }
 
 pub fn run() -> impl Strategy<Value = Run> {
-    let pair = (0..PLAYERS, 1..PLAYERS);
-    let game = (pair, 0..3_u8, 0..2_u8, 1_400..1_700_u16, 0..=4_000_u16, 0..72_u64);
-    prop::collection::vec(game, 1..GAMES_MAX).prop_flat_map(|games| {
+    prop::collection::vec(game(), 1..GAMES_MAX).prop_flat_map(|games| {
         let games = history(&games);
         let count = games.len();
         let repeats = prop::collection::vec(0..count, 0..count);
@@ -46,11 +44,16 @@ pub fn run() -> impl Strategy<Value = Run> {
     })
 }
 
+pub fn game() -> impl Strategy<Value = Drawn> {
+    let pair = (0..PLAYERS, 1..PLAYERS);
+    (pair, 0..3_u8, 0..2_u8, 1_400..1_700_u16, 0..=4_000_u16, 0..72_u64)
+}
+
 /// A game as it is drawn: white and the distance to black, result, board, both ratings, hours after the first moment.
-type Drawn = ((u32, u32), u8, u8, u16, u16, u64);
+pub type Drawn = ((u32, u32), u8, u8, u16, u16, u64);
 
 /// Numbers every player's games in order, as the request path does.
-fn history(games: &[Drawn]) -> Vec<Event> {
+pub fn history(games: &[Drawn]) -> Vec<Event> {
     let mut played: BTreeMap<(u32, TimeControl), u64> = BTreeMap::new();
     games
         .iter()
@@ -66,7 +69,7 @@ fn history(games: &[Drawn]) -> Vec<Event> {
             let mut event =
                 game_ended(number, (*white, *white_rating, count(*white)), (black, *black_rating, count(black)));
             event.occurred_at = event.occurred_at + Duration::from_hours(*hours);
-            let Payload::GameEnded(game) = &mut event.payload;
+            let Payload::GameEnded(game) = &mut event.payload else { panic!("no game: {event:?}") };
             game.time_control = time_control;
             game.result = [GameResult::WhiteWins, GameResult::BlackWins, GameResult::Draw][usize::from(*result)];
             event
@@ -88,7 +91,7 @@ fn batches(order: &[usize], cuts: &[usize], faults: Vec<Option<Fault>>) -> Vec<D
     deliveries
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
+pub fn fault() -> impl Strategy<Value = Fault> {
     prop_oneof![
         Just(Fault::AnswerLost),
         Just(Fault::Throttled),

@@ -1,7 +1,10 @@
-//! What holds for every history of games, however it is delivered: in any order, any number of times, in any batches, by a
+//! What holds for every history, however it is delivered: in any order, any number of times, in any batches, by a
 //! ledger that throttles, conflicts and loses answers.
 
+mod activity;
 mod history;
+mod moderation;
+mod social;
 
 use std::collections::BTreeMap;
 
@@ -139,7 +142,7 @@ fn boards(ledger: &MemoryLedger) -> BTreeMap<Key, Place> {
 fn folded_boards(games: &[Event]) -> BTreeMap<Key, Place> {
     let mut boards = BTreeMap::new();
     for event in games {
-        let events::Payload::GameEnded(game) = &event.payload;
+        let events::Payload::GameEnded(game) = &event.payload else { panic!("no game: {event:?}") };
         for side in [&game.white, &game.black] {
             let key = BoardRow::key(game.time_control, &side.player_id);
             boards.insert(key, (side.rating.points(), side.games, name(&side.player_id)));
@@ -195,7 +198,7 @@ fn folded_statistics(games: &[Event]) -> BTreeMap<(Key, String), i64> {
     use domain::statistics::{DRAWS, LOSSES, WINS, day_key, total_key};
     let mut counters = BTreeMap::new();
     for event in games {
-        let events::Payload::GameEnded(game) = &event.payload;
+        let events::Payload::GameEnded(game) = &event.payload else { panic!("no game: {event:?}") };
         let (white, black) = match game.result {
             events::GameResult::WhiteWins => (WINS, LOSSES),
             events::GameResult::BlackWins => (LOSSES, WINS),

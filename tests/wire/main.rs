@@ -1,19 +1,31 @@
 //! Every stored and sent shape, byte for byte. A golden file that has to change is a new schema version.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use consumer::{Draft, Scope};
-use domain::leaderboard::Leaderboard;
-use domain::players::PlayerRating;
+use domain::activity::{ActivePlayers, EventCounts};
+use domain::follows::Follow;
+use domain::graph::FollowGraph;
+use domain::leaderboard::{Leaderboard, PlayerOnBoards};
+use domain::players::{Player, PlayerRating, Restriction};
+use domain::posts::{Post, PostCounts};
+use domain::reactions::{Reaction, ReactionCounts};
 use domain::statistics::Statistics;
 use domain::{Decider, Decision, Key, Need, Row, State};
-use events::{Consumer, Event, Rating, TimeControl};
+use events::{
+    Consumer, Event, EventType, FollowEnded, FollowStarted, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed,
+    PlayerRestricted, PostDeleted, PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved,
+    TimeControl,
+};
 use serde_json::{Value, json};
-use testkit::sample::{game_ended, now, player_id, player_record};
+use testkit::sample::{self, game_ended, now, player_id, player_record};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wire/golden");
 
 /// Compares text with a golden file. `UPDATE_GOLDEN=1 cargo test -p tests --test wire` writes the files anew.
 fn check(name: &str, actual: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("wire/golden").join(name);
+    let path = Path::new(GOLDEN).join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, actual).expect("the golden file is written");
     }
@@ -31,11 +43,16 @@ fn event() -> Event {
 
 /// The state in which nothing is there that the boards need.
 fn absent_rows() -> State {
+    absent(Leaderboard.needs(&event()))
+}
+
+/// The state in which nothing is there of these needs.
+fn absent(needs: Vec<Need>) -> State {
     let key = |need| match need {
         Need::Key(key) => key,
-        Need::Range(range) => panic!("the boards read no ranges: {range}"),
+        Need::Range(range) => panic!("a range: {range}"),
     };
-    Leaderboard.needs(&event()).into_iter().map(|need| (key(need), Row::default())).collect()
+    needs.into_iter().map(|need| (key(need), Row::default())).collect()
 }
 
 /// The writes of a decision as the plan that is committed.
@@ -50,8 +67,108 @@ fn plan(consumer: Consumer, decision: Decision) -> String {
 fn game_ended_version_1() {
     let sent = event().encode();
     check("game_ended.v1.json", &format!("{sent}\n"));
-    let golden = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/wire/golden/game_ended.v1.json")).unwrap();
+    let golden = std::fs::read(Path::new(GOLDEN).join("game_ended.v1.json")).unwrap();
     assert_eq!(Event::decode(&golden).unwrap(), event());
+}
+
+/// An event's golden file is what it is sent as, and is read as the event.
+fn check_event(payload: Payload) {
+    let event_type = payload.event_type();
+    let event = sample::event(7, "aggregate", 3, payload);
+    let name = format!("{event_type}.v{}.json", event_type.schema_version());
+    check(&name, &format!("{}\n", event.encode()));
+    let golden = std::fs::read(Path::new(GOLDEN).join(name)).unwrap();
+    assert_eq!(Event::decode(&golden).unwrap(), event);
+}
+
+#[test]
+fn events_of_players() {
+    let (player_id, username) = (player_id(1), sample::username(1));
+    check_event(Payload::PlayerRegistered(PlayerRegistered { player_id: player_id.clone(), username }));
+    let username = "\u{c6}nn".parse().unwrap();
+    check_event(Payload::PlayerRenamed(PlayerRenamed { player_id: player_id.clone(), username }));
+    let reason = "spam".parse().unwrap();
+    check_event(Payload::PlayerRestricted(PlayerRestricted { player_id: player_id.clone(), reason }));
+    check_event(Payload::PlayerReinstated(PlayerReinstated { player_id }));
+}
+
+#[test]
+fn events_of_posts() {
+    let (post_id, author_id): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let payload = PostPublished { post_id: post_id.clone(), author_id: author_id.clone() };
+    check_event(Payload::PostPublished(payload));
+    check_event(Payload::PostDeleted(PostDeleted { post_id, author_id }));
+}
+
+#[test]
+fn events_of_reactions() {
+    let (post_id, player_id): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let added = ReactionAdded { post_id: post_id.clone(), player_id: player_id.clone(), kind: ReactionKind::Applause };
+    check_event(Payload::ReactionAdded(added));
+    check_event(Payload::ReactionRemoved(ReactionRemoved { post_id, player_id }));
+}
+
+#[test]
+fn events_of_follows() {
+    let (follower_id, followed_id) = (player_id(1), player_id(2));
+    let started = FollowStarted { follower_id: follower_id.clone(), followed_id: followed_id.clone() };
+    check_event(Payload::FollowStarted(started));
+    check_event(Payload::FollowEnded(FollowEnded { follower_id, followed_id }));
+}
+
+/// What a decider makes of an event whose needs are all absent.
+fn first<D: Decider>(consumer: Consumer, decider: D, payload: Payload) -> String {
+    let event = sample::event(7, "aggregate", 3, payload);
+    let state = absent(decider.needs(&event));
+    plan(consumer, decider.decide(&event, &state).unwrap())
+}
+
+#[test]
+fn a_post_a_reaction_and_a_follow_that_are_counted() {
+    let (post_id, player): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let published = PostPublished { post_id: post_id.clone(), author_id: player.clone() };
+    check("post_counted.txt", &first(Consumer::PostChanged, PostCounts, Payload::PostPublished(published)));
+    let added = ReactionAdded { post_id, player_id: player.clone(), kind: ReactionKind::Like };
+    check("reaction_counted.txt", &first(Consumer::ReactionChanged, ReactionCounts, Payload::ReactionAdded(added)));
+    let started = FollowStarted { follower_id: player, followed_id: player_id(2) };
+    check("follow_counted.txt", &first(Consumer::FollowChanged, FollowGraph, Payload::FollowStarted(started)));
+}
+
+#[test]
+fn a_day_s_counts_of_a_game() {
+    let decision = EventCounts.decide(&event(), &State::default()).unwrap();
+    check("day_events.txt", &plan(Consumer::Activity, decision));
+    let state = absent(ActivePlayers.needs(&event()));
+    check("day_players.txt", &plan(Consumer::ActivePlayers, ActivePlayers.decide(&event(), &state).unwrap()));
+}
+
+#[test]
+fn every_event_type_has_a_golden_file() {
+    for event_type in EventType::ALL {
+        let name = format!("{event_type}.v{}.json", event_type.schema_version());
+        assert!(Path::new(GOLDEN).join(&name).is_file(), "{name} is missing");
+    }
+}
+
+#[test]
+fn a_board_row_that_is_hidden() {
+    let payload = PlayerRestricted { player_id: player_id(1), reason: "spam".parse().unwrap() };
+    let event = sample::event(7, player_id(1).as_str(), 4, Payload::PlayerRestricted(payload));
+    let mut state = absent(PlayerOnBoards.needs(&event));
+    let (key, mut record) = player_record(1);
+    record.insert("restriction".to_owned(), json!({"reason": "spam", "since": now()}));
+    state.insert(key, Row { version: 4, attributes: Some(record) });
+    let key = domain::leaderboard::BoardRow::key(TimeControl::Blitz, &player_id(1));
+    state.insert(key, Row { version: 8, attributes: row(1, 1_500, 1203).as_object().cloned() });
+    check("board_row_hidden.txt", &plan(Consumer::PlayerChanged, PlayerOnBoards.decide(&event, &state).unwrap()));
+}
+
+/// A row of the blitz board.
+fn row(number: u32, rating: u16, games: u64) -> Value {
+    json!({
+        "player_id": player_id(number), "username": "Old Name", "player_version": 1, "rating": rating, "games": games,
+        "order_block": "BOARD#blitz#23", "order_rank": format!("{rating:04}#{}", player_id(number)),
+    })
 }
 
 #[test]
@@ -67,12 +184,6 @@ fn a_board_row_that_is_created() {
 #[test]
 fn a_board_row_that_moves_to_another_block() {
     let mut state = absent_rows();
-    let row = |number: u32, rating: u16, games: u64| {
-        json!({
-            "player_id": player_id(number), "username": "Old Name", "player_version": 1, "rating": rating, "games": games,
-            "order_block": "BOARD#blitz#23", "order_rank": format!("{rating:04}#{}", player_id(number)),
-        })
-    };
     for (number, rating, games) in [(1, 1_500, 1203), (2, 1_500, 30)] {
         let key = domain::leaderboard::BoardRow::key(TimeControl::Blitz, &player_id(number));
         let attributes = row(number, rating, games).as_object().cloned();
@@ -97,8 +208,23 @@ fn source_records() {
         games: 1204,
     };
     let rating_key: Key = PlayerRating::key(&player_id(1), TimeControl::Blitz);
+    let restricted = Player {
+        player_id: player_id(2),
+        username: "New Name".parse().unwrap(),
+        registered_as: Some(sample::username(2)),
+        restriction: Some(Restriction { reason: "spam".parse().unwrap(), since: now() }),
+    };
+    let post_id: PostId = "post-1".parse().unwrap();
+    let text = Some("Hello".parse().unwrap());
+    let post = Post { post_id: post_id.clone(), author_id: player_id(1), published_at: now(), text };
+    let reaction = Reaction { post_id: post_id.clone(), player_id: player_id(2), kind: Some(ReactionKind::Love) };
+    let follow = Follow { followed_id: player_id(1), follower_id: player_id(2), since: Some(now()) };
     let shapes = BTreeMap::from([
+        (Post::key(&post_id).to_string(), serde_json::to_value(&post).unwrap()),
+        (Reaction::key(&post_id, &player_id(2)).to_string(), serde_json::to_value(&reaction).unwrap()),
+        (Follow::key(&player_id(1), &player_id(2)).to_string(), serde_json::to_value(&follow).unwrap()),
         (player_key.to_string(), Value::Object(player)),
+        (Player::key(&player_id(2)).to_string(), serde_json::to_value(&restricted).unwrap()),
         (rating_key.to_string(), serde_json::to_value(&rating).unwrap()),
     ]);
     check("source_records.json", &pretty(&json!(shapes)));

@@ -13,21 +13,16 @@ use domain::games::{EndGame, Game, GameDecision, decide, needs};
 use domain::players::PlayerRating;
 use events::{Event, EventId, GameId, PlayerId, Rating, Timestamp, TraceId};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
+use crate::change::published;
 use crate::input::{self, Object};
 use crate::problem::{Kind, Place, Problem};
-use crate::store::{Commit, Replacement, full_jitter};
+use crate::store::{Commit, Replacement};
+use crate::tries::{Tries, Try};
 use crate::{Api, Published};
 
 /// How far ahead of this clock a game may have ended: the game server's clock may be fast.
 const AHEAD_MAX: Duration = Duration::from_secs(5 * 60);
-/// How often a command is decided and written, at most.
-const TRIES_MAX: u32 = 5;
-/// Wait before the second try, at most. It doubles with each: 150 ms altogether, so that other writers get through.
-const BACKOFF: Duration = Duration::from_millis(10);
-/// How long after its start a command is not tried again, so that the answer comes before the function is stopped.
-const TRY_FOR: Duration = Duration::from_secs(4);
 
 /// `POST /games`: 201 for a new game, 200 for the same one again, 409 for another one under the same id, 422 for a player
 /// who is not registered.
@@ -39,30 +34,17 @@ pub(crate) async fn end(
 ) -> Result<Response, Problem> {
     let body = input::json(&headers, body).await?;
     let command = command(&body, &headers, api.now())?;
-    let started = Instant::now();
-    let mut reason = String::new();
-    for attempt in 0..TRIES_MAX {
-        if attempt > 0 {
-            sleep(full_jitter(BACKOFF, attempt)).await;
-        }
-        if started.elapsed() > TRY_FOR {
-            break;
-        }
+    let mut tries = Tries::begin();
+    loop {
         match try_once(&api, &command, trace_id).await? {
-            Try::Answered(response) => return Ok(response),
-            Try::Again(why) => reason = why,
+            Try::Done(response) => return Ok(response),
+            Try::Again(reason) => tries.again(reason).await?,
         }
     }
-    Err(Problem::unavailable(reason))
-}
-
-enum Try {
-    Answered(Response),
-    Again(String),
 }
 
 /// Reads, decides and writes once.
-async fn try_once(api: &Api, command: &EndGame, trace_id: TraceId) -> Result<Try, Problem> {
+async fn try_once(api: &Api, command: &EndGame, trace_id: TraceId) -> Result<Try<Response>, Problem> {
     let state = api.store.fetch(&needs(command)).await?;
     // A new id for every try, of which one at most is written: it serves as the transaction's token, too.
     let event_id = api.mint_event_id()?;
@@ -70,15 +52,13 @@ async fn try_once(api: &Api, command: &EndGame, trace_id: TraceId) -> Result<Try
         GameDecision::Write { game, event, ratings } => {
             let records = records(api, &game, &event, &ratings)?;
             Ok(match api.store.replace(records, event_id.to_string()).await? {
-                Commit::Done => Try::Answered(answer(StatusCode::CREATED, &game, Some(event_id))),
+                Commit::Done => Try::Done(answer(StatusCode::CREATED, &game, Some(event_id))),
                 Commit::Again(reason) => Try::Again(reason),
             })
         }
         GameDecision::Done(game) => {
-            let row = state.row(&Game::key(&command.game_id))?;
-            let event = row.attributes.as_ref().and_then(|attributes| attributes.get(EVENT));
-            let event_id = event.and_then(|event| event.get("event_id")?.as_str()?.parse().ok());
-            Ok(Try::Answered(answer(StatusCode::OK, &game, event_id)))
+            let event_id = published(state.row(&Game::key(&command.game_id))?);
+            Ok(Try::Done(answer(StatusCode::OK, &game, event_id)))
         }
         GameDecision::Conflict => {
             Err(Problem::new(Kind::Conflict, format!("Another game was recorded as {}.", command.game_id)))

@@ -176,6 +176,14 @@ pub(crate) fn rating(value: &Value) -> Result<Rating, String> {
     Rating::try_from(points).map_err(|error| error.to_string())
 }
 
+/// Reads how many rows a page may have, `rows_max` at most.
+pub(crate) fn limit(text: &str, rows_max: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(limit) if (1..=rows_max).contains(&limit) => Ok(limit),
+        Ok(_) | Err(_) => Err(format!("is not a whole number from 1 to {rows_max}")),
+    }
+}
+
 /// Reads a value that is one of a few texts.
 pub(crate) fn one_of<T: for<'de> Deserialize<'de>>(value: &Value, texts: &str) -> Result<T, String> {
     // An enum would also be read from an object with one key.
@@ -185,7 +193,12 @@ pub(crate) fn one_of<T: for<'de> Deserialize<'de>>(value: &Value, texts: &str) -
 
 /// Reads a parameter of the path.
 pub(crate) fn path_parameter<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::invalid(vec![parameter_error(name, error.to_string())]))
+    text.parse().map_err(|error: T::Err| invalid_parameter(name, error.to_string()))
+}
+
+/// Returns the problem of a parameter that is wrong.
+pub(crate) fn invalid_parameter(name: &str, detail: impl Into<String>) -> Problem {
+    Problem::invalid(vec![parameter_error(name, detail)])
 }
 
 /// The parameters of a query. Those that are wrong are noted.

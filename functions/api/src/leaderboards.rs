@@ -1,6 +1,6 @@
-//! `/leaderboards`: a board page by page, and a player's place on it. Ranks come from the histogram, which counts every
-//! player on the board, so a page needs none of the pages before it. While games are being counted, an answer is made of rows
-//! and counts of slightly different moments.
+//! `/leaderboards`: a board page by page, and a player's place on it. A restricted player has none. Ranks come from the
+//! histogram, which counts every player whom the board shows, so a page needs none of the pages before it. While games are
+//! being counted, an answer is made of rows and counts of slightly different moments.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use domain::leaderboard::BoardRow;
+use domain::players::Visibility;
 use events::{PlayerId, Rating, TimeControl, Username};
 use serde::Serialize;
 
@@ -70,7 +71,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let time_control: TimeControl = input::path_parameter("time_control", &time_control)?;
     let mut parameters = Parameters::of(&uri, &["limit", "cursor"])?;
-    let limit = parameters.optional("limit", limit).unwrap_or(LIMIT_DEFAULT);
+    let limit = parameters.optional("limit", |text| input::limit(text, LIMIT_MAX)).unwrap_or(LIMIT_DEFAULT);
     let cursor = parameters.optional("cursor", |text| Cursor::decode(text, time_control));
     parameters.finish()?;
 
@@ -98,7 +99,8 @@ pub(crate) async fn standing(
     let key = BoardRow::key(time_control, &player_id);
     let (state, mut board) =
         tokio::try_join!(api.store.fetch(std::slice::from_ref(&key)), Board::load(&api.store, time_control))?;
-    let row = state.row(&key)?.decode::<BoardRow>(&key)?.ok_or_else(|| {
+    let row = state.row(&key)?.decode::<BoardRow>(&key)?;
+    let row = row.filter(|row| row.visibility() == Visibility::Visible).ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("Player {player_id} is not on the {time_control} leaderboard."))
     })?;
 
@@ -112,13 +114,6 @@ pub(crate) async fn standing(
     let percentile = percentile(&board, row.rating);
     let row = ranked(&board, row);
     Ok(Json(Standing { time_control, row, players, percentile, above, below }).into_response())
-}
-
-fn limit(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Ok(_) | Err(_) => Err(format!("is not a whole number from 1 to {LIMIT_MAX}")),
-    }
 }
 
 fn ranked(board: &Board<'_>, row: BoardRow) -> RankedRow {

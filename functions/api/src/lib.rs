@@ -9,12 +9,21 @@ mod problem;
 
 mod cursor;
 mod input;
+mod list_cursor;
 mod store;
+mod tries;
 
 mod board;
+mod change;
+mod people;
+
+mod days;
+mod follows;
 mod games;
+mod graph;
 mod leaderboards;
 mod players;
+mod posts;
 mod stats;
 
 use std::sync::Arc;
@@ -22,7 +31,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use domain::Attributes;
 use events::{EventId, Timestamp};
 use serde::Serialize;
@@ -68,8 +77,18 @@ pub fn router(api: Api) -> Router {
     Router::new()
         .route("/players", post(players::register))
         .route("/players/{player_id}", get(players::show))
+        .route("/players/{player_id}/username", put(players::rename))
+        .route("/players/{player_id}/restriction", put(players::restrict).delete(players::reinstate))
         .route("/players/{player_id}/stats", get(stats::show))
+        .route("/players/{player_id}/follows/{other}", put(follows::follow).delete(follows::unfollow))
+        .route("/players/{player_id}/followers", get(graph::followers))
+        .route("/players/{player_id}/following", get(graph::following))
+        .route("/players/{player_id}/mutual", get(graph::mutual))
+        .route("/players/{player_id}/suggestions", get(graph::suggestions))
+        .route("/posts/{post_id}", get(posts::show).put(posts::publish).delete(posts::delete))
+        .route("/posts/{post_id}/reactions/{player_id}", put(posts::react).delete(posts::unreact))
         .route("/games", post(games::end))
+        .route("/statistics/days/{date}", get(days::show))
         .route("/leaderboards/{time_control}", get(leaderboards::list))
         .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))
         .method_not_allowed_fallback(method_not_allowed)

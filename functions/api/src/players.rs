@@ -1,30 +1,45 @@
-//! `/players`: registration, and a player with the ratings.
+//! `/players`: registration, names and restrictions, and a player with the ratings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use domain::players::{Player, PlayerRating};
-use domain::{Key, Table};
-use events::{PlayerId, Rating, TimeControl};
+use domain::graph::{FOLLOWER_SPREAD, FOLLOWERS, FOLLOWING, followers_key, following_key};
+use domain::players::{self, Player, PlayerRating, Restriction};
+use domain::posts::{POSTS, count_key};
+use domain::{Change, Key, Table};
+use events::{PlayerId, Rating, RestrictionReason, TimeControl, Timestamp, TraceId, Username};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::Api;
+use crate::change::{Changed, Target, change};
 use crate::input::{self, Object};
 use crate::problem::{Kind, Problem};
-use crate::store::{Creation, Direction, Range, Sort};
+use crate::store::{Direction, Range, Sort};
+
+/// A player, as the API shows one.
+#[derive(Debug, Serialize)]
+struct Shown {
+    player_id: PlayerId,
+    username: Username,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restriction: Option<Restriction>,
+}
 
 /// A player with the ratings, as the API shows them.
 #[derive(Debug, Serialize)]
 struct PlayerView {
     #[serde(flatten)]
-    player: Player,
+    player: Shown,
+    posts: u64,
+    followers: u64,
+    following: u64,
     ratings: BTreeMap<TimeControl, RatingView>,
 }
 
@@ -36,23 +51,94 @@ struct RatingView {
 }
 
 /// `POST /players`: 201 for a new player, 200 for the same one again, 409 for another one under the same id.
-pub(crate) async fn register(State(api): State<Arc<Api>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+pub(crate) async fn register(
+    State(api): State<Arc<Api>>,
+    Extension(trace_id): Extension<TraceId>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
     let body = input::json(&headers, body).await?;
-    let player = command(&body, &headers)?;
-    let key = Player::key(&player.player_id);
-    match api.store.create(&key, api.attributes(&player)?).await? {
-        Creation::Created => {
-            let location = [(LOCATION, format!("/players/{}", player.player_id))];
-            Ok((StatusCode::CREATED, location, Json(player)).into_response())
-        }
-        Creation::Exists(row) if row.decode::<Player>(&key)?.as_ref() == Some(&player) => {
-            Ok(Json(player).into_response())
-        }
-        Creation::Exists(_) => {
-            let detail = format!("Another player is registered as {}.", player.player_id);
-            Err(Problem::new(Kind::Conflict, detail))
-        }
-    }
+    let (player_id, username) = registration(&body, &headers)?;
+    let target = target(&player_id, trace_id);
+    let changed = change(&api, &target, |player, _, _| {
+        players::register(player, player_id.clone(), username.clone())
+            .ok_or_else(|| Problem::new(Kind::Conflict, format!("Another player is registered as {player_id}.")))
+    });
+    let response = answer(changed.await?);
+    Ok(match response.status() {
+        StatusCode::CREATED => ([(LOCATION, format!("/players/{player_id}"))], response).into_response(),
+        _ => response,
+    })
+}
+
+/// `PUT /players/{player_id}/username` `{username}`.
+pub(crate) async fn rename(
+    State(api): State<Arc<Api>>,
+    Path(player_id): Path<String>,
+    Extension(trace_id): Extension<TraceId>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    let body = input::json(&headers, body).await?;
+    let mut fields = Object::body(&body, &["username"]);
+    let username: Option<Username> = fields.required("username", input::text);
+    let username = fields.finish(username)?;
+    let rename = |player, _| players::rename(player, username.clone());
+    change_player(&api, &player_id, trace_id, rename).await
+}
+
+/// `PUT /players/{player_id}/restriction` `{reason}`: for moderators. Hides the player, whatever the player goes on to do.
+pub(crate) async fn restrict(
+    State(api): State<Arc<Api>>,
+    Path(player_id): Path<String>,
+    Extension(trace_id): Extension<TraceId>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    let body = input::json(&headers, body).await?;
+    let mut fields = Object::body(&body, &["reason"]);
+    let reason: Option<RestrictionReason> = fields.required("reason", input::text);
+    let reason = fields.finish(reason)?;
+    let restrict = |player, now| players::restrict(player, reason.clone(), now);
+    change_player(&api, &player_id, trace_id, restrict).await
+}
+
+/// `DELETE /players/{player_id}/restriction`: for moderators. Everything is as if it had never been.
+pub(crate) async fn reinstate(
+    State(api): State<Arc<Api>>,
+    Path(player_id): Path<String>,
+    Extension(trace_id): Extension<TraceId>,
+) -> Result<Response, Problem> {
+    let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    change_player(&api, &player_id, trace_id, |player, _| players::reinstate(player)).await
+}
+
+async fn change_player(
+    api: &Api,
+    player_id: &PlayerId,
+    trace_id: TraceId,
+    decide: impl Fn(Player, Timestamp) -> Change<Player>,
+) -> Result<Response, Problem> {
+    let target = target(player_id, trace_id);
+    let changed = change(api, &target, |player: Option<Player>, _, now| {
+        player.map(|player| decide(player, now)).ok_or_else(|| not_found(player_id))
+    });
+    Ok(answer(changed.await?))
+}
+
+fn target(player_id: &PlayerId, trace_id: TraceId) -> Target {
+    Target { key: Player::key(player_id), aggregate_id: player_id.to_string(), others: Vec::new(), trace_id }
+}
+
+fn answer(changed: Changed<Player>) -> Response {
+    let shown = shown(changed.record.clone());
+    changed.answer(shown)
+}
+
+fn shown(player: Player) -> Shown {
+    Shown { player_id: player.player_id, username: player.username, restriction: player.restriction }
 }
 
 /// `GET /players/{player_id}`.
@@ -67,7 +153,10 @@ pub(crate) async fn show(State(api): State<Arc<Api>>, Path(player_id): Path<Stri
         direction: Direction::Ascending,
         limit: None,
     };
-    let state = rows(&api.store.query(&all).await?)?;
+    let mut counters = FOLLOWER_SPREAD.keys(&followers_key(&player_id));
+    counters.extend([following_key(&player_id), count_key(&player_id)]);
+    let (items, counts) = tokio::try_join!(api.store.query(&all), api.store.counts(&counters))?;
+    let state = rows(&items)?;
     let row = |key: &Key| state.iter().find(|(other, _)| other == key).map(|(_, row)| row);
     let player = row(&player_key).map(|row| row.decode::<Player>(&player_key)).transpose()?.flatten();
     let player = player.ok_or_else(|| not_found(&player_id))?;
@@ -77,7 +166,9 @@ pub(crate) async fn show(State(api): State<Arc<Api>>, Path(player_id): Path<Stri
         let rating = row(&key).map(|row| row.decode::<PlayerRating>(&key)).transpose()?.flatten();
         ratings.extend(rating.map(|PlayerRating { rating, games, .. }| (time_control, RatingView { rating, games })));
     }
-    Ok(Json(PlayerView { player, ratings }).into_response())
+    let count = |name| counts.get(name).copied().unwrap_or(0);
+    let (posts, followers, following) = (count(POSTS), count(FOLLOWERS), count(FOLLOWING));
+    Ok(Json(PlayerView { player: shown(player), posts, followers, following, ratings }).into_response())
 }
 
 /// The problem of a player who is not registered.
@@ -90,10 +181,9 @@ fn rows(items: &[aws::items::Item]) -> Result<Vec<(Key, domain::Row)>, Problem> 
     rows.collect::<Result<_, _>>().map_err(|error| Problem::internal(&error))
 }
 
-fn command(body: &Value, headers: &HeaderMap) -> Result<Player, Problem> {
+fn registration(body: &Value, headers: &HeaderMap) -> Result<(PlayerId, Username), Problem> {
     let mut fields = Object::body(body, &["player_id", "username"]);
     let player_id = fields.id("player_id", headers, PlayerId::derived);
     let username = fields.required("username", input::text);
-    let player = || Some(Player { player_id: player_id?, username: username? });
-    fields.finish(player())
+    fields.finish(player_id.zip(username))
 }

@@ -1,21 +1,19 @@
-//! What the request path asks of DynamoDB. Reads are repeated by the SDK; a transaction is not: whether it may be sent again
-//! is for the command to decide.
+//! What the request path asks of DynamoDB. Reads are repeated by the SDK; a write is not: whether it may be sent again is for
+//! the command to decide.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::time::Duration;
 
 use aws::config::{ApiConfig, CallTimeouts, Retries, warm_up};
-use aws::items::{self, Item, ItemError, PARTITION_KEY, SORT_KEY, TableNames, VERSION};
+use aws::items::{self, Item, ItemError, PARTITION_KEY, REVISION, SORT_KEY, TableNames, VERSION};
 use aws::telemetry::chain;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::error::TransactionCanceledException;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, KeysAndAttributes, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Put, TransactWriteItem};
 use domain::{Attributes, Key, Row, State, Table};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -49,16 +47,7 @@ pub struct StoreError {
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// What became of a record that was to be created.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Creation {
-    /// It is there now.
-    Created,
-    /// This one was there already; perhaps from an attempt of the same call whose answer was lost.
-    Exists(Row),
-}
-
-/// What became of a transaction.
+/// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Commit {
     /// All is written.
@@ -119,14 +108,14 @@ pub struct Store {
     /// The SDK retries.
     reads: Client,
     /// The command retries.
-    transactions: Client,
+    writes: Client,
     tables: TableNames,
 }
 
 impl Store {
-    /// Uses these clients: `reads` has to retry by itself, `transactions` must not.
-    pub fn new(reads: Client, transactions: Client, tables: TableNames) -> Self {
-        Self { reads, transactions, tables }
+    /// Uses these clients: `reads` has to retry by itself, `writes` must not.
+    pub fn new(reads: Client, writes: Client, tables: TableNames) -> Self {
+        Self { reads, writes, tables }
     }
 
     /// Makes the clients that the settings describe.
@@ -162,6 +151,21 @@ impl Store {
             self.batch(left, &mut items).await?;
         }
         Ok(items)
+    }
+
+    /// Reads counters, each item's added to those of the others: the shards of a target, or targets with different names.
+    pub(crate) async fn counts(&self, keys: &[Key]) -> Result<BTreeMap<String, u64>, StoreError> {
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (_, item) in self.items(keys).await? {
+            for (name, value) in item {
+                let number = value.as_n().ok().and_then(|digits| digits.parse::<i64>().ok());
+                if let Some(number) = number.filter(|_| name != REVISION) {
+                    *sums.entry(name).or_default() += number;
+                }
+            }
+        }
+        // A shard alone may be negative; the sum is not.
+        Ok(sums.into_iter().map(|(name, sum)| (name, u64::try_from(sum).unwrap_or(0))).collect())
     }
 
     async fn batch(
@@ -237,28 +241,28 @@ impl Store {
         }
     }
 
-    /// Writes a record of version 1 where there is none.
-    pub(crate) async fn create(&self, key: &Key, attributes: Attributes) -> Result<Creation, StoreError> {
+    /// Writes one record under the condition that it still has the version that was read. Sent once: whether it is sent again
+    /// is for the command to decide, which finds its own write where only the answer was lost.
+    pub(crate) async fn put(&self, record: Replacement) -> Result<Commit, StoreError> {
         const OPERATION: &str = "PutItem";
-        let item = items::item(key, 1, attributes).map_err(|error| lasting(OPERATION, error))?;
+        let put = self.conditional_put(record).map_err(|source| lasting_box(OPERATION, source))?;
         let call = self
-            .reads
+            .writes
             .put_item()
-            .table_name(self.tables.name(key.table))
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#p)")
-            .expression_attribute_names("#p", PARTITION_KEY)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            .table_name(put.table_name())
+            .set_item(Some(put.item().clone()))
+            .set_condition_expression(put.condition_expression().map(str::to_owned))
+            .set_expression_attribute_names(put.expression_attribute_names().cloned())
+            .set_expression_attribute_values(put.expression_attribute_values().cloned());
         let error = match call.send().await {
-            Ok(_) => return Ok(Creation::Created),
+            Ok(_) => return Ok(Commit::Done),
             Err(error) => error,
         };
         match error.as_service_error() {
-            Some(PutItemError::ConditionalCheckFailedException(refusal)) => {
-                let existing = refusal.item.clone().unwrap_or_default();
-                let (_, row) = items::row(key.table, existing).map_err(not_a_row)?;
-                Ok(Creation::Exists(row))
+            Some(PutItemError::ConditionalCheckFailedException(_) | PutItemError::TransactionConflictException(_)) => {
+                Ok(Commit::Again(chain(&error)))
             }
+            Some(_) | None if fault(&error) == StoreFault::Passing => Ok(Commit::Again(chain(&error))),
             Some(_) | None => Err(failed(OPERATION, error)),
         }
     }
@@ -267,13 +271,9 @@ impl Store {
     /// `token` must be a new one for every transaction.
     pub(crate) async fn replace(&self, records: Vec<Replacement>, token: String) -> Result<Commit, StoreError> {
         const OPERATION: &str = "TransactWriteItems";
-        let mut call = self.transactions.transact_write_items().client_request_token(token);
+        let mut call = self.writes.transact_write_items().client_request_token(token);
         for record in records {
-            let put = self.put(record).map_err(|source| StoreError {
-                operation: OPERATION,
-                fault: StoreFault::Lasting,
-                source,
-            })?;
+            let put = self.conditional_put(record).map_err(|source| lasting_box(OPERATION, source))?;
             call = call.transact_items(TransactWriteItem::builder().put(put).build());
         }
         let error = match call.send().await {
@@ -289,7 +289,7 @@ impl Store {
         }
     }
 
-    fn put(&self, record: Replacement) -> Result<Put, Box<dyn Error + Send + Sync>> {
+    fn conditional_put(&self, record: Replacement) -> Result<Put, Box<dyn Error + Send + Sync>> {
         let put = Put::builder().table_name(self.tables.name(record.key.table)).set_item(Some(items::item(
             &record.key,
             record.before + 1,
@@ -352,7 +352,11 @@ where
 }
 
 fn lasting(operation: &'static str, error: impl Error + Send + Sync + 'static) -> StoreError {
-    StoreError { operation, fault: StoreFault::Lasting, source: Box::new(error) }
+    lasting_box(operation, Box::new(error))
+}
+
+fn lasting_box(operation: &'static str, source: Box<dyn Error + Send + Sync>) -> StoreError {
+    StoreError { operation, fault: StoreFault::Lasting, source }
 }
 
 fn not_a_row(error: ItemError) -> StoreError {

@@ -167,6 +167,11 @@ pub trait Decider: Send + Sync {
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError>;
 }
 
+/// Decides on an event of a type that the decider is not for: the topology and the decider differ, which no retry mends.
+pub(crate) fn foreign(event: &Event) -> Result<Decision, RowError> {
+    Ok(Decision::Reject(format!("no decision is made on {}", event.payload.event_type())))
+}
+
 /// Turns a row type into attributes.
 ///
 /// # Errors

@@ -4,13 +4,20 @@
 mod state;
 mod versions;
 
+mod change;
 mod decision;
 
+pub mod activity;
+pub mod follows;
 pub mod games;
+pub mod graph;
 pub mod leaderboard;
 pub mod players;
+pub mod posts;
+pub mod reactions;
 pub mod statistics;
 
+pub use change::Change;
 pub use decision::{Check, Content, Decider, Decision, Deltas, Guard, Spread, Write};
 pub use state::{Attributes, Key, Need, Range, Row, RowError, State, Table};
 pub use versions::{InvalidVersions, Versions};

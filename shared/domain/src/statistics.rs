@@ -3,6 +3,7 @@
 
 use events::{Day, Event, GameEnded, GameResult, Payload, PlayerId, TimeControl};
 
+use crate::decision::foreign;
 use crate::{Decider, Decision, Deltas, Key, Need, RowError, Spread, State, Write};
 
 /// Counter of games won.
@@ -37,7 +38,7 @@ impl Decider for Statistics {
     }
 
     fn decide(&self, event: &Event, _state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return foreign(event) };
         Ok(Decision::Apply { writes: writes(game, event.occurred_at.day()), checks: Vec::new() })
     }
 }

@@ -9,7 +9,10 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::wrapping::unwrapped;
-use crate::{EventId, EventType, GameEnded, Timestamp, TraceId};
+use crate::{
+    EventId, EventType, FollowEnded, FollowStarted, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed,
+    PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
+};
 
 /// One thing that happened. A pointer to the truth, not the truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,26 @@ pub struct Event {
 pub enum Payload {
     /// A rated game has ended.
     GameEnded(GameEnded),
+    /// There is a new player.
+    PlayerRegistered(PlayerRegistered),
+    /// A player goes by another name.
+    PlayerRenamed(PlayerRenamed),
+    /// A player is hidden.
+    PlayerRestricted(PlayerRestricted),
+    /// A player is hidden no more.
+    PlayerReinstated(PlayerReinstated),
+    /// A player has published a post.
+    PostPublished(PostPublished),
+    /// A post is gone for good.
+    PostDeleted(PostDeleted),
+    /// A player reacts to a post.
+    ReactionAdded(ReactionAdded),
+    /// A player reacts to a post no more.
+    ReactionRemoved(ReactionRemoved),
+    /// A player follows another one.
+    FollowStarted(FollowStarted),
+    /// A player follows another one no more.
+    FollowEnded(FollowEnded),
 }
 
 impl Payload {
@@ -41,6 +64,16 @@ impl Payload {
     pub fn event_type(&self) -> EventType {
         match self {
             Self::GameEnded(_) => EventType::GameEnded,
+            Self::PlayerRegistered(_) => EventType::PlayerRegistered,
+            Self::PlayerRenamed(_) => EventType::PlayerRenamed,
+            Self::PlayerRestricted(_) => EventType::PlayerRestricted,
+            Self::PlayerReinstated(_) => EventType::PlayerReinstated,
+            Self::PostPublished(_) => EventType::PostPublished,
+            Self::PostDeleted(_) => EventType::PostDeleted,
+            Self::ReactionAdded(_) => EventType::ReactionAdded,
+            Self::ReactionRemoved(_) => EventType::ReactionRemoved,
+            Self::FollowStarted(_) => EventType::FollowStarted,
+            Self::FollowEnded(_) => EventType::FollowEnded,
         }
     }
 }
@@ -221,6 +254,16 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
     }
     let decoded = match event_type {
         EventType::GameEnded => serde_json::from_str(raw.get()).map(Payload::GameEnded),
+        EventType::PlayerRegistered => serde_json::from_str(raw.get()).map(Payload::PlayerRegistered),
+        EventType::PlayerRenamed => serde_json::from_str(raw.get()).map(Payload::PlayerRenamed),
+        EventType::PlayerRestricted => serde_json::from_str(raw.get()).map(Payload::PlayerRestricted),
+        EventType::PlayerReinstated => serde_json::from_str(raw.get()).map(Payload::PlayerReinstated),
+        EventType::PostPublished => serde_json::from_str(raw.get()).map(Payload::PostPublished),
+        EventType::PostDeleted => serde_json::from_str(raw.get()).map(Payload::PostDeleted),
+        EventType::ReactionAdded => serde_json::from_str(raw.get()).map(Payload::ReactionAdded),
+        EventType::ReactionRemoved => serde_json::from_str(raw.get()).map(Payload::ReactionRemoved),
+        EventType::FollowStarted => serde_json::from_str(raw.get()).map(Payload::FollowStarted),
+        EventType::FollowEnded => serde_json::from_str(raw.get()).map(Payload::FollowEnded),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

@@ -179,6 +179,17 @@ text_id!(
     /// The id of a game.
     GameId
 );
+text_id!(
+    /// The id of a post.
+    PostId
+);
+
+impl PlayerId {
+    /// Returns a number that spreads players evenly, whatever their ids look like: the first byte of the id's SHA-256.
+    pub fn bucket(&self) -> u8 {
+        Sha256::digest(&self.0)[0]
+    }
+}
 
 /// The name that a player goes by. Unlike an id it may change and need not be unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -14,16 +14,60 @@ pub const RELAY_REJECTED_QUEUE: &str = "relay-rejected";
 pub enum EventType {
     /// A rated game has ended.
     GameEnded,
+    /// There is a new player.
+    PlayerRegistered,
+    /// A player goes by another name.
+    PlayerRenamed,
+    /// A player is hidden.
+    PlayerRestricted,
+    /// A player is hidden no more.
+    PlayerReinstated,
+    /// A player has published a post.
+    PostPublished,
+    /// A post is gone for good.
+    PostDeleted,
+    /// A player reacts to a post.
+    ReactionAdded,
+    /// A player reacts to a post no more.
+    ReactionRemoved,
+    /// A player follows another one.
+    FollowStarted,
+    /// A player follows another one no more.
+    FollowEnded,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 1] = [Self::GameEnded];
+    pub const ALL: [Self; 11] = [
+        Self::GameEnded,
+        Self::PlayerRegistered,
+        Self::PlayerRenamed,
+        Self::PlayerRestricted,
+        Self::PlayerReinstated,
+        Self::PostPublished,
+        Self::PostDeleted,
+        Self::ReactionAdded,
+        Self::ReactionRemoved,
+        Self::FollowStarted,
+        Self::FollowEnded,
+    ];
 
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
+        /// What a player does.
+        const DONE: &[Consumer] = &[Consumer::Activity, Consumer::ActivePlayers];
         match self {
-            Self::GameEnded => Consumers { first: Consumer::GameEnded, others: &[Consumer::GameEndedStatistics] },
+            Self::GameEnded => Consumers {
+                first: Consumer::GameEnded,
+                others: &[Consumer::GameEndedStatistics, Consumer::Activity, Consumer::ActivePlayers],
+            },
+            Self::PlayerRegistered | Self::PlayerRenamed => Consumers { first: Consumer::PlayerChanged, others: DONE },
+            Self::PlayerRestricted | Self::PlayerReinstated => {
+                Consumers { first: Consumer::PlayerChanged, others: &[Consumer::Activity] }
+            }
+            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
+            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
+            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
         }
     }
 
@@ -31,13 +75,33 @@ impl EventType {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GameEnded => "game_ended",
+            Self::PlayerRegistered => "player_registered",
+            Self::PlayerRenamed => "player_renamed",
+            Self::PlayerRestricted => "player_restricted",
+            Self::PlayerReinstated => "player_reinstated",
+            Self::PostPublished => "post_published",
+            Self::PostDeleted => "post_deleted",
+            Self::ReactionAdded => "reaction_added",
+            Self::ReactionRemoved => "reaction_removed",
+            Self::FollowStarted => "follow_started",
+            Self::FollowEnded => "follow_ended",
         }
     }
 
     /// Returns the newest schema version of the payload that this code knows.
     pub const fn schema_version(self) -> u32 {
         match self {
-            Self::GameEnded => 1,
+            Self::GameEnded
+            | Self::PlayerRegistered
+            | Self::PlayerRenamed
+            | Self::PlayerRestricted
+            | Self::PlayerReinstated
+            | Self::PostPublished
+            | Self::PostDeleted
+            | Self::ReactionAdded
+            | Self::ReactionRemoved
+            | Self::FollowStarted
+            | Self::FollowEnded => 1,
         }
     }
 
@@ -45,6 +109,10 @@ impl EventType {
     pub const fn aggregate_type(self) -> &'static str {
         match self {
             Self::GameEnded => "game",
+            Self::PlayerRegistered | Self::PlayerRenamed | Self::PlayerRestricted | Self::PlayerReinstated => "player",
+            Self::PostPublished | Self::PostDeleted => "post",
+            Self::ReactionAdded | Self::ReactionRemoved => "reaction",
+            Self::FollowStarted | Self::FollowEnded => "follow",
         }
     }
 }
@@ -95,17 +163,44 @@ pub enum Consumer {
     GameEnded,
     /// Keeps players' results by time control and day.
     GameEndedStatistics,
+    /// Keeps names and visibility on the leaderboards.
+    PlayerChanged,
+    /// Counts posts.
+    PostChanged,
+    /// Counts reactions.
+    ReactionChanged,
+    /// Keeps the graph of follows and its counts.
+    FollowChanged,
+    /// Counts events by type and day.
+    Activity,
+    /// Counts active players by day.
+    ActivePlayers,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 2] = [Self::GameEnded, Self::GameEndedStatistics];
+    pub const ALL: [Self; 8] = [
+        Self::GameEnded,
+        Self::GameEndedStatistics,
+        Self::PlayerChanged,
+        Self::PostChanged,
+        Self::ReactionChanged,
+        Self::FollowChanged,
+        Self::Activity,
+        Self::ActivePlayers,
+    ];
 
     /// Returns the name of the function and of its queue, without the stack's prefix.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GameEnded => "game-ended",
             Self::GameEndedStatistics => "game-ended-statistics",
+            Self::PlayerChanged => "player-changed",
+            Self::PostChanged => "post-changed",
+            Self::ReactionChanged => "reaction-changed",
+            Self::FollowChanged => "follow-changed",
+            Self::Activity => "activity",
+            Self::ActivePlayers => "active-players",
         }
     }
 }

@@ -50,6 +50,18 @@ pub fn player_record(number: u32) -> (Key, Attributes) {
     (Player::key(&player_id(number)), valid(serde_json::from_value(player)))
 }
 
+/// Returns an event with this number, which also numbers its trace.
+pub fn event(number: u32, aggregate_id: &str, version: u64, payload: Payload) -> Event {
+    Event {
+        event_id: event_id(number, now()),
+        aggregate_id: aggregate_id.to_owned(),
+        version,
+        occurred_at: now(),
+        trace_id: TraceId::mint(u128::from(number) + 1),
+        payload,
+    }
+}
+
 /// One side of a sample game: player number, rating after the game, number among the player's games.
 pub type Side = (u32, u16, u64);
 
@@ -61,19 +73,13 @@ pub fn game_ended(number: u32, white: Side, black: Side) -> Event {
         rating: valid(Rating::try_from(i64::from(rating))),
         games,
     };
-    Event {
-        event_id: event_id(number, now()),
-        aggregate_id: game_id(number).to_string(),
-        version: 1,
-        occurred_at: now(),
-        trace_id: TraceId::mint(u128::from(number) + 1),
-        payload: Payload::GameEnded(GameEnded {
-            time_control: TimeControl::Blitz,
-            result: GameResult::WhiteWins,
-            white: side(white),
-            black: side(black),
-        }),
-    }
+    let payload = Payload::GameEnded(GameEnded {
+        time_control: TimeControl::Blitz,
+        result: GameResult::WhiteWins,
+        white: side(white),
+        black: side(black),
+    });
+    event(number, game_id(number).as_str(), 1, payload)
 }
 
 #[allow(clippy::panic)]

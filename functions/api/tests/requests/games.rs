@@ -41,7 +41,7 @@ async fn a_game_is_written_with_its_event_and_both_ratings() {
     assert_eq!(event.event_id.minted_at(), now());
     assert_eq!(event.occurred_at.to_string(), NOW);
     assert_eq!(event.trace_id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
-    let Payload::GameEnded(ended) = event.payload;
+    let Payload::GameEnded(ended) = event.payload else { panic!("no game: {event:?}") };
     let side =
         |player: &str, rating: u16| json!({"player_id": player, "username": player, "rating": rating, "games": 1});
     assert_eq!(json!(ended.white), side("ann", 1_510));

@@ -5,10 +5,14 @@
 
 mod stage;
 
+mod days;
+mod follows;
 mod games;
 mod lambda;
 mod leaderboards;
+mod moderation;
 mod players;
+mod posts;
 mod routes;
 mod stats;
 mod trouble;

@@ -5,7 +5,7 @@ use axum::http::{Request, StatusCode};
 use domain::Table;
 use serde_json::json;
 
-use crate::stage::{Fault, Stage, post};
+use crate::stage::{Fault, Stage, now, post};
 
 #[tokio::test]
 async fn a_player_is_registered_once() {
@@ -25,12 +25,18 @@ async fn a_player_is_registered_once() {
 }
 
 #[tokio::test]
-async fn a_record_has_version_one_and_no_event() {
+async fn a_registration_is_published() {
     let stage = Stage::new().await;
     stage.register("ann").await;
-    let row = stage.row(&domain::players::Player::key(&"ann".parse().unwrap())).await;
+    let key = domain::players::Player::key(&"ann".parse().unwrap());
+    let event = stage.event_of(&key).await;
+    assert_eq!((event.aggregate_id.as_str(), event.version, event.occurred_at), ("ann", 1, now()));
+    assert_eq!(json!(event.payload), json!({"player_id": "ann", "username": "ann"}));
+    let row = stage.row(&key).await;
     assert_eq!(row.version, 1);
-    assert_eq!(json!(row.attributes), json!({"player_id": "ann", "username": "ann"}));
+    let mut attributes = row.attributes.unwrap();
+    attributes.remove("event");
+    assert_eq!(json!(attributes), json!({"player_id": "ann", "username": "ann"}));
 }
 
 #[tokio::test]
@@ -92,7 +98,7 @@ async fn a_lost_answer_counts_as_the_same_command() {
     let command = json!({"player_id": "ann", "username": "Ann"});
     let answer = stage.post("/players", &command).await;
     assert_eq!((answer.status, &answer.body), (StatusCode::OK, &command));
-    assert_eq!(stage.calls()["PutItem"], 2);
+    assert_eq!(json!(stage.calls()), json!({"BatchGetItem": 2, "PutItem": 1}));
 }
 
 #[tokio::test]
@@ -103,7 +109,12 @@ async fn a_player_is_shown_with_ratings() {
     let fresh = stage.get("/players/ann").await;
     assert_eq!(
         (fresh.status, fresh.body),
-        (StatusCode::OK, json!({"player_id": "ann", "username": "ann", "ratings": {}}))
+        (
+            StatusCode::OK,
+            json!({
+                "player_id": "ann", "username": "ann", "posts": 0, "followers": 0, "following": 0, "ratings": {},
+            })
+        )
     );
 
     stage.play("g-1", ("ann", 1_510), ("bea", 1_490)).await;

@@ -24,11 +24,15 @@ use aws_smithy_types::body::SdkBody;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use domain::activity::{ActivePlayers, EventCounts};
 use domain::games::Game;
-use domain::leaderboard::Leaderboard;
+use domain::graph::FollowGraph;
+use domain::leaderboard::{Leaderboard, PlayerOnBoards};
+use domain::posts::PostCounts;
+use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
 use domain::{Content, Decider, Decision, Key, Need, Row, State, Table, Write};
-use events::{Event, Timestamp};
+use events::{Consumer, Event, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -223,6 +227,15 @@ impl Stage {
         self.send(post(path, body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: impl ToString) -> Answer {
+        let request = Request::put(path).header("content-type", "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Request::delete(path).body(Body::empty()).unwrap()).await
+    }
+
     /// Registers a player, whose name is the id.
     pub(crate) async fn register(&self, player_id: &str) {
         let answer = self.post("/players", json!({"player_id": player_id, "username": player_id})).await;
@@ -244,7 +257,12 @@ impl Stage {
 
     /// Returns the event that a game's record carries.
     pub(crate) async fn event(&self, game_id: &str) -> Event {
-        let row = self.row(&Game::key(&game_id.parse().unwrap())).await;
+        self.event_of(&Game::key(&game_id.parse().unwrap())).await
+    }
+
+    /// Returns the event that a record carries.
+    pub(crate) async fn event_of(&self, key: &Key) -> Event {
+        let row = self.row(key).await;
         Event::decode(row.attributes.unwrap()["event"].to_string().as_bytes()).unwrap()
     }
 
@@ -257,8 +275,8 @@ impl Stage {
 
     /// Does what the consumers do with an event.
     pub(crate) async fn consume(&self, event: &Event) {
-        let deciders: [&dyn Decider; 2] = [&Leaderboard, &Statistics];
-        for decider in deciders {
+        for consumer in event.payload.event_type().consumers().iter() {
+            let decider = decider(consumer);
             let mut state = State::default();
             for need in decider.needs(event) {
                 let Need::Key(key) = need else { panic!("{need:?}") };
@@ -271,11 +289,10 @@ impl Stage {
                         self.write(write).await;
                     }
                 }
+                Decision::Stale | Decision::Ignore(_) => {}
                 other @ (Decision::Continue { .. }
                 | Decision::Wait { .. }
                 | Decision::Unresolved { .. }
-                | Decision::Stale
-                | Decision::Ignore(_)
                 | Decision::Reject(_)) => panic!("{other:?}"),
             }
         }
@@ -310,6 +327,19 @@ impl Stage {
             }
             other @ (Write::Create { .. } | Write::Replace { .. }) => panic!("{other:?}"),
         }
+    }
+}
+
+fn decider(consumer: Consumer) -> &'static dyn Decider {
+    match consumer {
+        Consumer::GameEnded => &Leaderboard,
+        Consumer::GameEndedStatistics => &Statistics,
+        Consumer::PlayerChanged => &PlayerOnBoards,
+        Consumer::PostChanged => &PostCounts,
+        Consumer::ReactionChanged => &ReactionCounts,
+        Consumer::FollowChanged => &FollowGraph,
+        Consumer::Activity => &EventCounts,
+        Consumer::ActivePlayers => &ActivePlayers,
     }
 }
 

@@ -1,6 +1,5 @@
-//! The game server's side: posts players and games to the HTTP API as a careful client does. A player's games are posted one
-//! at a time in order; a POST is repeated after a lost connection or a server error, since the same command again changes
-//! nothing.
+//! The game server's side: sends commands to the HTTP API as a careful client does. A player's games are posted one at a time
+//! in order; a command is repeated after a lost connection or a server error, since the same one again changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use events::{PlayerId, TimeControl};
 use fastrand::Rng;
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -56,8 +54,10 @@ pub enum ClientError {
         reason: String,
     },
     /// The same command got two different answers.
-    #[error("POST {path} of the same command was answered {first} and then {second}")]
+    #[error("{method} {path} of the same command was answered {first} and then {second}")]
     DifferentAnswer {
+        /// Of the request.
+        method: &'static str,
         /// Of the request.
         path: String,
         /// Body of the first answer.
@@ -72,14 +72,14 @@ pub enum ClientError {
 pub(super) struct Client {
     http: reqwest::Client,
     base_url: String,
-    /// Probability with which a POST is repeated for no reason.
+    /// Probability with which a command is repeated for no reason.
     duplicate: f64,
     rng: Arc<Mutex<Rng>>,
     repeats: Arc<AtomicU64>,
 }
 
 impl Client {
-    /// Makes a client that repeats a POST with probability `duplicate`.
+    /// Makes a client that repeats a command with probability `duplicate`.
     ///
     /// # Errors
     ///
@@ -104,19 +104,46 @@ impl Client {
         self.exchange("GET", path, None).await
     }
 
-    /// Posts a command, more often than once if chance says so, and returns the answer's body.
+    /// Returns whether the API says that there is no such resource.
+    ///
+    /// # Errors
+    ///
+    /// When the API refuses for another reason, or does not answer.
+    pub(super) async fn is_missing(&self, path: &str) -> Result<bool, ClientError> {
+        match self.get(path).await {
+            Ok(_) => Ok(false),
+            Err(ClientError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Posts a command and returns the answer's body.
     ///
     /// # Errors
     ///
     /// When the API refuses, does not answer, or answers the same command differently.
     pub(super) async fn post(&self, path: &str, command: &Value) -> Result<Value, ClientError> {
-        let first = self.exchange("POST", path, Some(command)).await?;
+        self.command("POST", path, Some(command)).await
+    }
+
+    /// Sends a command, more often than once if chance says so, and returns the answer's body.
+    ///
+    /// # Errors
+    ///
+    /// When the API refuses, does not answer, or answers the same command differently.
+    pub(super) async fn command(
+        &self,
+        method: &'static str,
+        path: &str,
+        command: Option<&Value>,
+    ) -> Result<Value, ClientError> {
+        let first = self.exchange(method, path, command).await?;
         if self.chance() < self.duplicate {
             self.repeats.fetch_add(1, Ordering::Relaxed);
-            let second = self.exchange("POST", path, Some(command)).await?;
+            let second = self.exchange(method, path, command).await?;
             if first != second {
                 let (first, second) = (first.to_string(), second.to_string());
-                return Err(ClientError::DifferentAnswer { path: path.to_owned(), first, second });
+                return Err(ClientError::DifferentAnswer { method, path: path.to_owned(), first, second });
             }
         }
         Ok(first)
@@ -130,9 +157,15 @@ impl Client {
                 self.repeats.fetch_add(1, Ordering::Relaxed);
                 sleep(WAIT_MAX.min(Duration::from_millis(10 << sends.min(8))).mul_f64(self.chance())).await;
             }
+            let request = match method {
+                "POST" => self.http.post(&url),
+                "PUT" => self.http.put(&url),
+                "DELETE" => self.http.delete(&url),
+                _ => self.http.get(&url),
+            };
             let request = match command {
-                Some(command) => self.http.post(&url).json(command),
-                None => self.http.get(&url),
+                Some(command) => request.json(command),
+                None => request,
             };
             let answer = match request.send().await {
                 Ok(response) => (response.status(), response.text().await),
@@ -213,12 +246,18 @@ impl Jobs {
 
     /// Returns a job a game, each of which waits for the games before it of both its players on its board.
     pub(super) fn in_order_of_players(games: &[Game]) -> Self {
-        let mut jobs = Self { followers: vec![Vec::new(); games.len()], ..Self::default() };
-        let mut last: BTreeMap<(&PlayerId, TimeControl), usize> = BTreeMap::new();
-        for (number, game) in games.iter().enumerate() {
-            let before = game.sides().map(|(player, _)| last.insert((player, game.time_control), number));
-            jobs.waits_for.push(before.iter().flatten().count());
-            for before in before.into_iter().flatten() {
+        Self::in_order(games.iter().map(|game| game.sides().map(|(player, _)| (player, game.time_control))))
+    }
+
+    /// Returns a job for each item, which waits for the items before it that share something with it.
+    pub(super) fn in_order<K: Ord>(items: impl Iterator<Item = impl IntoIterator<Item = K>>) -> Self {
+        let mut jobs = Self::default();
+        let mut last: BTreeMap<K, usize> = BTreeMap::new();
+        for (number, shared) in items.enumerate() {
+            jobs.followers.push(Vec::new());
+            let before: Vec<usize> = shared.into_iter().filter_map(|key| last.insert(key, number)).collect();
+            jobs.waits_for.push(before.len());
+            for before in before {
                 jobs.followers[before].push(number);
             }
             if jobs.waits_for[number] == 0 {
@@ -240,6 +279,8 @@ impl Jobs {
 
 #[cfg(test)]
 mod tests {
+    use events::{PlayerId, TimeControl};
+
     use super::super::generated::generated_games;
     use super::*;
 

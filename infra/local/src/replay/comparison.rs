@@ -68,6 +68,8 @@ pub(super) struct Row {
     pub(super) rank: i64,
     /// Who.
     pub(super) player_id: PlayerId,
+    /// The player's name.
+    pub(super) name: String,
     /// Points.
     pub(super) rating: i64,
     /// Games on this board.
@@ -118,7 +120,7 @@ async fn compare_board(
     comparison: &mut Comparison,
 ) -> Result<(), ComparisonError> {
     let rows = board(client, time_control, comparison).await?;
-    let expected = fold.boards.get(&time_control).cloned().unwrap_or_default();
+    let expected = fold.board(time_control);
     let ranks = fold.ranks(time_control);
     let mut seen = BTreeSet::new();
     for row in &rows {
@@ -126,10 +128,11 @@ async fn compare_board(
             comparison.differ(format!("{time_control}: {} is listed twice", row.player_id));
         }
         match expected.get(&row.player_id) {
-            None => comparison.differ(format!("{time_control}: {} has played no game", row.player_id)),
+            None => comparison.differ(format!("{time_control}: {} should not be listed", row.player_id)),
             Some((rating, games)) => {
                 let player_id = row.player_id.clone();
-                let should = Row { rank: ranks[rating], player_id, rating: *rating, games: *games };
+                let name = fold.name(&player_id);
+                let should = Row { rank: ranks[rating], player_id, name, rating: *rating, games: *games };
                 comparison.check(|| format!("{time_control} row"), &should, row);
             }
         }
@@ -140,6 +143,12 @@ async fn compare_board(
     let descending = rows.iter().is_sorted_by_key(|row| std::cmp::Reverse(row.rating));
     comparison.check(|| format!("{time_control} is in descending order"), &true, &descending);
     comparison.rows += rows.len();
+    let hidden = fold.boards.get(&time_control).into_iter().flat_map(BTreeMap::keys);
+    for player in hidden.filter(|player| fold.is_hidden(player)).take(PLACES) {
+        let missing = client.is_missing(&format!("/leaderboards/{time_control}/players/{player}")).await?;
+        comparison.check(|| format!("{time_control}: {player} has no place"), &true, &missing);
+        comparison.places += 1;
+    }
     let step = (rows.len() / PLACES).max(1);
     for (index, row) in rows.iter().enumerate().step_by(step) {
         compare_place(client, time_control, (index, row), &rows, comparison).await?;
@@ -200,7 +209,8 @@ fn read_row(row: &Value) -> Result<Row, ComparisonError> {
     let number = |name: &str| row[name].as_i64().ok_or_else(|| shape("a board row", row));
     let player_id =
         row["player_id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(|| shape("a board row", row))?;
-    Ok(Row { rank: number("rank")?, player_id, rating: number("rating")?, games: number("games")? })
+    let name = row["username"].as_str().ok_or_else(|| shape("a board row", row))?.to_owned();
+    Ok(Row { rank: number("rank")?, player_id, name, rating: number("rating")?, games: number("games")? })
 }
 
 /// An item of the table: keys and numbers.

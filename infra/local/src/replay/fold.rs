@@ -1,9 +1,11 @@
-//! What the games come to when they are folded in order: an account of its own, which shares no code with the consumers.
+//! What games and changes of players come to when they are folded in order: an account of its own, which shares no code with
+//! the consumers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::{GameResult, PlayerId, TimeControl};
 
+use super::changes::{PlayerChange, Step};
 use super::game::Game;
 
 /// A board's histogram: players by rating.
@@ -17,10 +19,21 @@ pub(super) type Results = [i64; 3];
 pub(super) struct Fold {
     /// By time control and player: rating and number of games.
     pub(super) boards: BTreeMap<TimeControl, BTreeMap<PlayerId, (i64, i64)>>,
+    /// By player, for those whose record was changed.
+    pub(super) profiles: BTreeMap<PlayerId, Profile>,
     /// By player and time control.
     pub(super) totals: BTreeMap<(PlayerId, TimeControl), Results>,
     /// By player, time control and day.
     pub(super) days: BTreeMap<(PlayerId, TimeControl, String), Results>,
+}
+
+/// A player as others see one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Profile {
+    /// The name, unless it is the id.
+    pub(super) name: Option<String>,
+    /// Whether nobody sees the player.
+    pub(super) hidden: bool,
 }
 
 impl Fold {
@@ -47,6 +60,36 @@ impl Fold {
         fold
     }
 
+    /// Folds changes of players in.
+    pub(super) fn with_changes(mut self, changes: &[PlayerChange]) -> Self {
+        for change in changes {
+            let profile = self.profiles.entry(change.player_id.clone()).or_default();
+            match &change.step {
+                Step::Rename(name) => profile.name = Some(name.clone()),
+                Step::Restrict => profile.hidden = true,
+                Step::Reinstate => profile.hidden = false,
+            }
+        }
+        self
+    }
+
+    /// Returns the name that a player goes by.
+    pub(super) fn name(&self, player_id: &PlayerId) -> String {
+        let name = self.profiles.get(player_id).and_then(|profile| profile.name.clone());
+        name.unwrap_or_else(|| player_id.to_string())
+    }
+
+    /// Returns whether nobody sees a player.
+    pub(super) fn is_hidden(&self, player_id: &PlayerId) -> bool {
+        self.profiles.get(player_id).is_some_and(|profile| profile.hidden)
+    }
+
+    /// Returns a board as it is shown.
+    pub(super) fn board(&self, time_control: TimeControl) -> BTreeMap<PlayerId, (i64, i64)> {
+        let rows = self.boards.get(&time_control).into_iter().flatten();
+        rows.filter(|(player_id, _)| !self.is_hidden(player_id)).map(|(id, row)| (id.clone(), *row)).collect()
+    }
+
     /// Returns all players.
     pub(super) fn players(&self) -> BTreeSet<&PlayerId> {
         self.boards.values().flat_map(BTreeMap::keys).collect()
@@ -55,8 +98,8 @@ impl Fold {
     /// Returns a board's histogram.
     pub(super) fn histogram(&self, time_control: TimeControl) -> Cells {
         let mut cells = Cells::new();
-        for (rating, _) in self.boards.get(&time_control).into_iter().flat_map(BTreeMap::values) {
-            *cells.entry(*rating).or_default() += 1;
+        for (rating, _) in self.board(time_control).into_values() {
+            *cells.entry(rating).or_default() += 1;
         }
         cells
     }
@@ -102,6 +145,24 @@ mod tests {
         assert_eq!((board[&a], board[&b]), ((1510, 1), (1500, 2)));
         assert_eq!(fold.ranks(TimeControl::Blitz), BTreeMap::from([(1510, 1), (1500, 2), (1400, 4)]));
         assert_eq!(fold.totals[&(b, TimeControl::Blitz)], [0, 1, 1]);
+        assert_eq!(fold.players().len(), 4);
+    }
+
+    #[test]
+    fn the_hidden_have_no_rank_and_take_none() {
+        let change = |player: &str, step| PlayerChange { player_id: player.parse().unwrap(), step, after_games: 0 };
+        let fold = Fold::of(&[
+            game(1, GameResult::WhiteWins, ("a", 1510), ("b", 1490)),
+            game(2, GameResult::Draw, ("c", 1500), ("d", 1480)),
+        ]);
+        let fold = fold.with_changes(&[
+            change("a", Step::Restrict),
+            change("b", Step::Rename("Bea".to_owned())),
+            change("c", Step::Restrict),
+            change("c", Step::Reinstate),
+        ]);
+        assert_eq!(fold.ranks(TimeControl::Blitz), BTreeMap::from([(1500, 1), (1490, 2), (1480, 3)]));
+        assert_eq!((fold.name(&"b".parse().unwrap()), fold.name(&"a".parse().unwrap())), ("Bea".into(), "a".into()));
         assert_eq!(fold.players().len(), 4);
     }
 }

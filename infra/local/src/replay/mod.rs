@@ -1,6 +1,7 @@
-//! Replays games through the HTTP API as a game server would, waits until the stack is quiet, and compares what it shows
-//! with an independent fold of the games.
+//! Replays games through the HTTP API as a game server would, while moderators rename, restrict and reinstate players; waits
+//! until the stack is quiet, and compares what it shows with an independent fold.
 
+mod changes;
 mod client;
 mod comparison;
 mod fold;
@@ -12,15 +13,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use events::Timestamp;
+use events::{PlayerId, Timestamp};
 use serde_json::json;
 use thiserror::Error;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::command_line::{HostilityOptions, ReplayOptions, Scenario};
 use crate::mapping::stream::StreamError;
 use crate::stack::Stack;
 use crate::status::Screen;
+use changes::{PlayerChange, player_changes};
 pub use client::ClientError;
 use client::{Client, Jobs, run_all};
 pub use comparison::ComparisonError;
@@ -89,12 +92,24 @@ pub async fn replay(
     let views = views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)?;
     let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
     let fold = Fold::of(&games);
-    post_players(&client, &fold).await?;
-    screen.say(&format!("{} players registered; posting {} games", fold.players().len(), games.len()));
+    let players: Vec<PlayerId> = fold.players().into_iter().cloned().collect();
+    let changes = Arc::new(player_changes(&players, games.len(), hostility.seed));
+    let fold = fold.with_changes(&changes);
+    post_players(&client, &players).await?;
+    screen.say(&format!(
+        "{} players registered; posting {} games and {} changes of players",
+        players.len(),
+        games.len(),
+        changes.len()
+    ));
 
     let probe = LagProbe::new(stack.database().clone(), views.clone());
     let started = Instant::now();
-    post_games(&client, &games, options.rate, &probe).await?;
+    let (posted, progress) = watch::channel(0);
+    tokio::try_join!(
+        post_games(&client, &games, options.rate, &probe, &posted),
+        send_changes(&client, &changes, &progress)
+    )?;
     let posting = started.elapsed();
     let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
     quiet.map_err(|_| ReplayError::NotQuiet)??;
@@ -120,8 +135,7 @@ pub async fn replay(
     Ok(if comparison.differences == 0 { Verdict::Same } else { Verdict::Different })
 }
 
-async fn post_players(client: &Client, fold: &Fold) -> Result<(), ClientError> {
-    let players: Vec<_> = fold.players().into_iter().cloned().collect();
+async fn post_players(client: &Client, players: &[PlayerId]) -> Result<(), ClientError> {
     let post = |number: usize| {
         let (client, player) = (client.clone(), players[number].clone());
         async move { client.post("/players", &json!({"player_id": player, "username": player})).await.map(|_| ()) }
@@ -129,17 +143,44 @@ async fn post_players(client: &Client, fold: &Fold) -> Result<(), ClientError> {
     run_all(Jobs::independent(players.len()), 0, post).await
 }
 
-async fn post_games(client: &Client, games: &Arc<Vec<Game>>, rate: u32, probe: &LagProbe) -> Result<(), ClientError> {
+/// Posts all games and counts those that are.
+async fn post_games(
+    client: &Client,
+    games: &Arc<Vec<Game>>,
+    rate: u32,
+    probe: &LagProbe,
+    posted: &watch::Sender<usize>,
+) -> Result<(), ClientError> {
     let post = |number: usize| {
-        let (client, games, probe) = (client.clone(), games.clone(), probe.clone());
+        let (client, games, probe, posted) = (client.clone(), games.clone(), probe.clone(), posted.clone());
         async move {
             let sent = Instant::now();
             let answer = client.post("/games", &games[number].command()).await?;
             probe.watch(number, sent, &answer);
+            posted.send_modify(|posted| *posted += 1);
             Ok(())
         }
     };
     run_all(Jobs::in_order_of_players(games), rate, post).await
+}
+
+/// Sends all changes, a player's one after the other, each when as many games are posted as it waits for.
+async fn send_changes(
+    client: &Client,
+    changes: &Arc<Vec<PlayerChange>>,
+    progress: &watch::Receiver<usize>,
+) -> Result<(), ClientError> {
+    let send = |number: usize| {
+        let (client, changes, mut progress) = (client.clone(), changes.clone(), progress.clone());
+        async move {
+            let change = &changes[number];
+            // The sender outlives the posting, which is waited for beside this.
+            let _ = progress.wait_for(|posted| *posted >= change.after_games).await;
+            let (method, path, body) = change.command();
+            client.command(method, &path, body.as_ref()).await.map(|_| ())
+        }
+    };
+    run_all(Jobs::in_order(changes.iter().map(|change| [&change.player_id])), 0, send).await
 }
 
 fn boards(comparison: &Comparison) -> String {

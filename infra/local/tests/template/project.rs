@@ -122,15 +122,22 @@ fn the_tables_are_those_of_the_design() {
 fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
     let model = project(&[]);
 
-    let [game_ended, game_ended_dead_letters] = consumer_queues("game-ended");
-    let [statistics, statistics_dead_letters] = consumer_queues("game-ended-statistics");
+    let consumers = [
+        ("game-ended", 500, 2),
+        ("game-ended-statistics", 100, 5),
+        ("player-changed", 100, 2),
+        ("post-changed", 100, 2),
+        ("reaction-changed", 500, 2),
+        ("follow-changed", 200, 2),
+        ("activity", 100, 5),
+        ("active-players", 100, 2),
+    ];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
-    assert_eq!(model.queues, [game_ended, game_ended_dead_letters, statistics, statistics_dead_letters, rejected]);
-    assert_eq!(
-        model.queue_mappings,
-        [queue_mapping("game-ended", 500, 2), queue_mapping("game-ended-statistics", 100, 5)]
-    );
+    let queues: Vec<Queue> = consumers.iter().flat_map(|(name, ..)| consumer_queues(name)).chain([rejected]).collect();
+    assert_eq!(model.queues, queues);
+    let mappings = consumers.map(|(name, batch_size, concurrency)| queue_mapping(name, batch_size, concurrency));
+    assert_eq!(model.queue_mappings, mappings);
 }
 
 #[test]
@@ -163,6 +170,12 @@ fn every_function_is_told_the_names_that_it_uses() {
         function("api", 10, 256, &[records, views, ledger]),
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
+        consumer("player-changed", 256, &[records, views, ledger]),
+        consumer("post-changed", 256, &[records, views, ledger]),
+        consumer("reaction-changed", 512, &[records, views, ledger]),
+        consumer("follow-changed", 256, &[records, views, ledger]),
+        consumer("activity", 256, &[records, views, ledger]),
+        consumer("active-players", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
     assert_eq!(model.functions, expected);
@@ -179,10 +192,25 @@ fn the_routes_are_those_of_the_api() {
     let expected = [
         route("POST", "/players"),
         route("GET", "/players/{player_id}"),
+        route("PUT", "/players/{player_id}/username"),
+        route("PUT", "/players/{player_id}/restriction"),
+        route("DELETE", "/players/{player_id}/restriction"),
         route("GET", "/players/{player_id}/stats"),
         route("POST", "/games"),
         route("GET", "/leaderboards/{time_control}"),
         route("GET", "/leaderboards/{time_control}/players/{player_id}"),
+        route("PUT", "/posts/{post_id}"),
+        route("DELETE", "/posts/{post_id}"),
+        route("GET", "/posts/{post_id}"),
+        route("PUT", "/posts/{post_id}/reactions/{player_id}"),
+        route("DELETE", "/posts/{post_id}/reactions/{player_id}"),
+        route("PUT", "/players/{player_id}/follows/{other}"),
+        route("DELETE", "/players/{player_id}/follows/{other}"),
+        route("GET", "/players/{player_id}/followers"),
+        route("GET", "/players/{player_id}/following"),
+        route("GET", "/players/{player_id}/mutual"),
+        route("GET", "/players/{player_id}/suggestions"),
+        route("GET", "/statistics/days/{date}"),
     ];
     assert_eq!(model.routes, expected);
 }
@@ -203,7 +231,8 @@ fn the_prefix_is_part_of_every_name() {
         assert!(name.starts_with("other-"), "{name}");
     }
     assert_eq!(model.stream_mappings[0].table, "other-records");
-    assert!(model.functions[3].environment["QUEUE_URL_PREFIX"].ends_with("/other-"));
+    let relay = model.functions.iter().find(|function| function.binary == "outbox-relay").unwrap();
+    assert!(relay.environment["QUEUE_URL_PREFIX"].ends_with("/other-"));
 }
 
 #[test]

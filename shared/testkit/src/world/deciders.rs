@@ -82,7 +82,7 @@ impl Decider for Roleplay {
 impl Roleplay {
     /// Decides on a state that is bent so that the decider does what the mistake would make it do.
     fn misjudged(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return Leaderboard.decide(event, state) };
         let mut bent = state.clone();
         for side in [&game.white, &game.black] {
             let key = BoardRow::key(game.time_control, &side.player_id);

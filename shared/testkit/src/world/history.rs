@@ -81,7 +81,7 @@ impl History {
     /// Returns the names by which the trace knows an item and the games of the players and the board that its name holds.
     pub(super) fn concerning(&self, item: &str) -> Vec<String> {
         let concerned = |event: &&Event| {
-            let Payload::GameEnded(game) = &event.payload;
+            let Payload::GameEnded(game) = &event.payload else { return false };
             let board = item.starts_with("HISTOGRAM#") && item.contains(game.time_control.as_str());
             board || [&game.white, &game.black].iter().any(|side| item.contains(side.player_id.as_str()))
         };

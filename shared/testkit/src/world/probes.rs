@@ -35,7 +35,7 @@ impl Decider for Presence {
     }
 
     fn decide(&self, event: &Event, _state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Reject("no game".to_owned())) };
         let writes = Self::sides(game).into_iter().map(|side| {
             let present = Content::Row(attributes([("games", json!(side.games))]));
             let content = if side.games % 2 == 1 { present } else { Content::Tombstone };
@@ -63,12 +63,12 @@ impl Medals {
 
 impl Decider for Medals {
     fn needs(&self, event: &Event) -> Vec<Need> {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return Vec::new() };
         winner(game).map(|winner| Need::Key(Player::key(&winner.player_id))).into_iter().collect()
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Reject("no game".to_owned())) };
         let Some(winner) = winner(game) else {
             let drawn = [&game.white, &game.black].map(|side| counted(&side.player_id, DRAWN));
             return Ok(Decision::Apply { writes: drawn.to_vec(), checks: Vec::new() });

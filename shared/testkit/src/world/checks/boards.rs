@@ -36,7 +36,7 @@ pub(super) fn rows(core: &Core) -> Result<BTreeMap<Place, (u16, u64, String)>, B
 fn expected(core: &Core) -> BTreeMap<Place, (u16, u64, String)> {
     let mut rows = BTreeMap::new();
     for event in &core.history.events {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { continue };
         for side in [&game.white, &game.black] {
             let place = (game.time_control, side.player_id.to_string());
             rows.insert(place, (side.rating.points(), side.games, side.username.to_string()));

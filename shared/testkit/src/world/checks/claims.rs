@@ -30,7 +30,7 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     }
     claimed(core, Role::Statistics, |_| true)?;
     claimed(core, Role::Medals, |event| {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { return false };
         winner(game).is_none()
     })
 }

@@ -31,7 +31,7 @@ fn expected(core: &Core) -> BTreeMap<Counter, i64> {
     let too_old = core.history.too_old(Role::Statistics);
     let mut counters = BTreeMap::new();
     for event in core.history.events.iter().filter(|event| !too_old.contains(&event.event_id)) {
-        let Payload::GameEnded(game) = &event.payload;
+        let Payload::GameEnded(game) = &event.payload else { continue };
         let (white, black) = match game.result {
             GameResult::WhiteWins => (WINS, LOSSES),
             GameResult::BlackWins => (LOSSES, WINS),
