@@ -1,10 +1,12 @@
 //! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
-//! each record, FIFO groups.
+//! each record, FIFO groups,
+//! and the wake-ups of orders.
 
 mod boards;
 mod commit;
 mod decode;
 mod fifo;
+mod gaps;
 mod outcome;
 mod ranges;
 mod refusal;

@@ -4,6 +4,7 @@
 mod activity;
 mod history;
 mod moderation;
+mod orders;
 mod social;
 
 use std::collections::BTreeMap;

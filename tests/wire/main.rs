@@ -1,5 +1,7 @@
 //! Every stored and sent shape, byte for byte. A golden file that has to change is a new schema version.
 
+mod orders;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

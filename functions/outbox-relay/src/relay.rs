@@ -124,7 +124,7 @@ impl<S: SendBatch> Relay<S> {
         }
         let sends = queues.iter().map(|(consumer, entries)| async move {
             let messages: Vec<&Message> = entries.iter().map(|(_, message)| *message).collect();
-            publish(&self.sender, &self.queue_url(consumer.as_str()), &messages, deadline).await
+            publish(&self.sender, &self.queue_url(consumer.queue_name()), &messages, deadline).await
         });
         for ((consumer, entries), outcomes) in queues.iter().zip(join_all(sends).await) {
             for ((index, _), outcome) in entries.iter().zip(outcomes) {

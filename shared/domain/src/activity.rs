@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use events::{Day, Event, Payload, PlayerId};
+use events::{Day, Event, OrderEvent, Payload, PlayerId};
 
 use crate::decision::foreign;
 use crate::{Attributes, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
@@ -107,6 +107,9 @@ fn active(payload: &Payload) -> BTreeSet<&PlayerId> {
     }
     if let Payload::FollowStarted(follow) = payload {
         return one(&follow.follower_id);
+    }
+    if let Payload::Order(OrderEvent::Placed(order)) = payload {
+        return one(&order.player_id);
     }
     let Payload::FollowEnded(follow) = payload else { return BTreeSet::new() };
     one(&follow.follower_id)

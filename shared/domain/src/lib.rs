@@ -12,6 +12,7 @@ pub mod follows;
 pub mod games;
 pub mod graph;
 pub mod leaderboard;
+pub mod orders;
 pub mod players;
 pub mod posts;
 pub mod reactions;

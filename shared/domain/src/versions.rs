@@ -38,6 +38,11 @@ impl Versions {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&version))
     }
 
+    /// Returns the last one.
+    pub fn last(&self) -> Option<u64> {
+        self.0.last().map(|(_, last)| *last)
+    }
+
     /// Adds a run that lies behind all others; one without versions adds nothing.
     pub fn push_run(&mut self, first: u64, last: u64) {
         match self.0.last_mut() {

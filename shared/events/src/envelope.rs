@@ -10,8 +10,9 @@ use thiserror::Error;
 
 use crate::wrapping::unwrapped;
 use crate::{
-    EventId, EventType, FollowEnded, FollowStarted, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed,
-    PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
+    EventId, EventType, FollowEnded, FollowStarted, GameEnded, OrderEvent, OrderPlacedVersion1, PlayerRegistered,
+    PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved,
+    Timestamp, TraceId,
 };
 
 /// One thing that happened. A pointer to the truth, not the truth.
@@ -57,6 +58,8 @@ pub enum Payload {
     FollowStarted(FollowStarted),
     /// A player follows another one no more.
     FollowEnded(FollowEnded),
+    /// Something happened to an order.
+    Order(OrderEvent),
 }
 
 impl Payload {
@@ -74,6 +77,7 @@ impl Payload {
             Self::ReactionRemoved(_) => EventType::ReactionRemoved,
             Self::FollowStarted(_) => EventType::FollowStarted,
             Self::FollowEnded(_) => EventType::FollowEnded,
+            Self::Order(order) => order.event_type(),
         }
     }
 }
@@ -252,18 +256,30 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
     if schema_version == 0 {
         return Err(DecodeError::VersionZero { field: "schema_version" });
     }
+    let json = raw.get();
+    let order = |event: Result<OrderEvent, serde_json::Error>| event.map(Payload::Order);
     let decoded = match event_type {
-        EventType::GameEnded => serde_json::from_str(raw.get()).map(Payload::GameEnded),
-        EventType::PlayerRegistered => serde_json::from_str(raw.get()).map(Payload::PlayerRegistered),
-        EventType::PlayerRenamed => serde_json::from_str(raw.get()).map(Payload::PlayerRenamed),
-        EventType::PlayerRestricted => serde_json::from_str(raw.get()).map(Payload::PlayerRestricted),
-        EventType::PlayerReinstated => serde_json::from_str(raw.get()).map(Payload::PlayerReinstated),
-        EventType::PostPublished => serde_json::from_str(raw.get()).map(Payload::PostPublished),
-        EventType::PostDeleted => serde_json::from_str(raw.get()).map(Payload::PostDeleted),
-        EventType::ReactionAdded => serde_json::from_str(raw.get()).map(Payload::ReactionAdded),
-        EventType::ReactionRemoved => serde_json::from_str(raw.get()).map(Payload::ReactionRemoved),
-        EventType::FollowStarted => serde_json::from_str(raw.get()).map(Payload::FollowStarted),
-        EventType::FollowEnded => serde_json::from_str(raw.get()).map(Payload::FollowEnded),
+        EventType::GameEnded => serde_json::from_str(json).map(Payload::GameEnded),
+        EventType::PlayerRegistered => serde_json::from_str(json).map(Payload::PlayerRegistered),
+        EventType::PlayerRenamed => serde_json::from_str(json).map(Payload::PlayerRenamed),
+        EventType::PlayerRestricted => serde_json::from_str(json).map(Payload::PlayerRestricted),
+        EventType::PlayerReinstated => serde_json::from_str(json).map(Payload::PlayerReinstated),
+        EventType::PostPublished => serde_json::from_str(json).map(Payload::PostPublished),
+        EventType::PostDeleted => serde_json::from_str(json).map(Payload::PostDeleted),
+        EventType::ReactionAdded => serde_json::from_str(json).map(Payload::ReactionAdded),
+        EventType::ReactionRemoved => serde_json::from_str(json).map(Payload::ReactionRemoved),
+        EventType::FollowStarted => serde_json::from_str(json).map(Payload::FollowStarted),
+        EventType::FollowEnded => serde_json::from_str(json).map(Payload::FollowEnded),
+        EventType::OrderPlaced if schema_version == 1 => {
+            let old = serde_json::from_str::<OrderPlacedVersion1>(json);
+            order(old.map(|old| OrderEvent::Placed(old.into())))
+        }
+        EventType::OrderPlaced => order(serde_json::from_str(json).map(OrderEvent::Placed)),
+        EventType::OrderPaid => order(serde_json::from_str(json).map(OrderEvent::Paid)),
+        EventType::OrderShipped => order(serde_json::from_str(json).map(OrderEvent::Shipped)),
+        EventType::OrderDelivered => order(serde_json::from_str(json).map(OrderEvent::Delivered)),
+        EventType::OrderCancelled => order(serde_json::from_str(json).map(OrderEvent::Cancelled)),
+        EventType::OrderRefunded => order(serde_json::from_str(json).map(OrderEvent::Refunded)),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

@@ -30,7 +30,7 @@ pub enum InvalidId {
         /// What was given.
         text: String,
     },
-    /// Not a player's or game's id.
+    /// Not the id of a player, a game or the like.
     #[error("{text:?} is not an id of 1 to {ID_LENGTH_MAX} letters, digits, '-' and '_'")]
     Id {
         /// What was given, cut to a printable length.
@@ -182,6 +182,22 @@ text_id!(
 text_id!(
     /// The id of a post.
     PostId
+);
+text_id!(
+    /// The id of an order.
+    OrderId
+);
+text_id!(
+    /// The id by which a caller knows a command.
+    CommandId
+);
+text_id!(
+    /// The number of an article.
+    Sku
+);
+text_id!(
+    /// By what a carrier finds a parcel.
+    TrackingCode
 );
 
 impl PlayerId {

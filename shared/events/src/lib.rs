@@ -10,6 +10,7 @@ mod wrapping;
 
 mod follows;
 mod game_ended;
+mod order;
 mod players;
 mod posts;
 mod reactions;
@@ -18,10 +19,16 @@ mod topology;
 pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
 pub use follows::{FollowEnded, FollowStarted};
 pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};
-pub use identity::{EventId, GameId, InvalidId, PlayerId, PostId, TraceId, Username};
+pub use identity::{
+    CommandId, EventId, GameId, InvalidId, OrderId, PlayerId, PostId, Sku, TraceId, TrackingCode, Username,
+};
+pub use order::{
+    CancellationReason, Currency, OrderCancelled, OrderDelivered, OrderEvent, OrderItem, OrderPaid, OrderPlaced,
+    OrderPlacedVersion1, OrderRefunded, OrderShipped, UnknownCancellationReason, UnknownCurrency,
+};
 pub use players::{PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted};
 pub use posts::{PostDeleted, PostPublished};
 pub use reactions::{ReactionAdded, ReactionKind, ReactionRemoved, UnknownReactionKind};
 pub use text::{InvalidText, PostText, RestrictionReason};
 pub use timestamp::{Day, InvalidTimestamp, Timestamp};
-pub use topology::{Consumer, Consumers, EventType, RELAY_REJECTED_QUEUE, UnknownEventType};
+pub use topology::{Consumer, Consumers, EventType, QueueOrder, RELAY_REJECTED_QUEUE, UnknownEventType};

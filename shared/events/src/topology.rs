@@ -34,11 +34,23 @@ pub enum EventType {
     FollowStarted,
     /// A player follows another one no more.
     FollowEnded,
+    /// An order has been placed.
+    OrderPlaced,
+    /// An order has been paid, in full or in part.
+    OrderPaid,
+    /// An order has been handed to the carrier.
+    OrderShipped,
+    /// An order has been handed to the customer.
+    OrderDelivered,
+    /// An order has been given up.
+    OrderCancelled,
+    /// What was paid for an order has been paid back.
+    OrderRefunded,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::GameEnded,
         Self::PlayerRegistered,
         Self::PlayerRenamed,
@@ -50,6 +62,12 @@ impl EventType {
         Self::ReactionRemoved,
         Self::FollowStarted,
         Self::FollowEnded,
+        Self::OrderPlaced,
+        Self::OrderPaid,
+        Self::OrderShipped,
+        Self::OrderDelivered,
+        Self::OrderCancelled,
+        Self::OrderRefunded,
     ];
 
     /// Returns the consumers that get events of this type.
@@ -68,6 +86,12 @@ impl EventType {
             Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
             Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
             Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
+            Self::OrderPlaced => Consumers { first: Consumer::OrderChanged, others: DONE },
+            Self::OrderPaid
+            | Self::OrderShipped
+            | Self::OrderDelivered
+            | Self::OrderCancelled
+            | Self::OrderRefunded => Consumers { first: Consumer::OrderChanged, others: &[Consumer::Activity] },
         }
     }
 
@@ -85,12 +109,19 @@ impl EventType {
             Self::ReactionRemoved => "reaction_removed",
             Self::FollowStarted => "follow_started",
             Self::FollowEnded => "follow_ended",
+            Self::OrderPlaced => "order_placed",
+            Self::OrderPaid => "order_paid",
+            Self::OrderShipped => "order_shipped",
+            Self::OrderDelivered => "order_delivered",
+            Self::OrderCancelled => "order_cancelled",
+            Self::OrderRefunded => "order_refunded",
         }
     }
 
     /// Returns the newest schema version of the payload that this code knows.
     pub const fn schema_version(self) -> u32 {
         match self {
+            Self::OrderPlaced => 2,
             Self::GameEnded
             | Self::PlayerRegistered
             | Self::PlayerRenamed
@@ -101,7 +132,12 @@ impl EventType {
             | Self::ReactionAdded
             | Self::ReactionRemoved
             | Self::FollowStarted
-            | Self::FollowEnded => 1,
+            | Self::FollowEnded
+            | Self::OrderPaid
+            | Self::OrderShipped
+            | Self::OrderDelivered
+            | Self::OrderCancelled
+            | Self::OrderRefunded => 1,
         }
     }
 
@@ -113,6 +149,12 @@ impl EventType {
             Self::PostPublished | Self::PostDeleted => "post",
             Self::ReactionAdded | Self::ReactionRemoved => "reaction",
             Self::FollowStarted | Self::FollowEnded => "follow",
+            Self::OrderPlaced
+            | Self::OrderPaid
+            | Self::OrderShipped
+            | Self::OrderDelivered
+            | Self::OrderCancelled
+            | Self::OrderRefunded => "order",
         }
     }
 }
@@ -156,7 +198,7 @@ impl Consumers {
     }
 }
 
-/// A consumer: one function with one queue of the same name.
+/// A consumer: one function with one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consumer {
     /// Keeps the leaderboards.
@@ -175,11 +217,22 @@ pub enum Consumer {
     Activity,
     /// Counts active players by day.
     ActivePlayers,
+    /// Keeps the views of orders.
+    OrderChanged,
+}
+
+/// In which order a queue hands out its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// In none.
+    Standard,
+    /// First in, first out within a message group: the events of one aggregate.
+    FifoByAggregate,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::GameEnded,
         Self::GameEndedStatistics,
         Self::PlayerChanged,
@@ -188,9 +241,10 @@ impl Consumer {
         Self::FollowChanged,
         Self::Activity,
         Self::ActivePlayers,
+        Self::OrderChanged,
     ];
 
-    /// Returns the name of the function and of its queue, without the stack's prefix.
+    /// Returns the name of the function, without the stack's prefix.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GameEnded => "game-ended",
@@ -201,6 +255,37 @@ impl Consumer {
             Self::FollowChanged => "follow-changed",
             Self::Activity => "activity",
             Self::ActivePlayers => "active-players",
+            Self::OrderChanged => "order-changed",
+        }
+    }
+
+    /// Returns the name of its queue, without the stack's prefix. A FIFO queue's name has to end with `.fifo`.
+    pub const fn queue_name(self) -> &'static str {
+        match self {
+            Self::GameEnded
+            | Self::GameEndedStatistics
+            | Self::PlayerChanged
+            | Self::PostChanged
+            | Self::ReactionChanged
+            | Self::FollowChanged
+            | Self::Activity
+            | Self::ActivePlayers => self.as_str(),
+            Self::OrderChanged => "order-changed.fifo",
+        }
+    }
+
+    /// Returns in which order its queue hands out messages.
+    pub const fn queue_order(self) -> QueueOrder {
+        match self {
+            Self::GameEnded
+            | Self::GameEndedStatistics
+            | Self::PlayerChanged
+            | Self::PostChanged
+            | Self::ReactionChanged
+            | Self::FollowChanged
+            | Self::Activity
+            | Self::ActivePlayers => QueueOrder::Standard,
+            Self::OrderChanged => QueueOrder::FifoByAggregate,
         }
     }
 }
@@ -219,6 +304,15 @@ mod tests {
     fn every_consumer_gets_some_event() {
         for consumer in Consumer::ALL {
             assert!(EventType::ALL.into_iter().any(|event_type| event_type.consumers().iter().any(|c| c == consumer)));
+        }
+    }
+
+    #[test]
+    fn a_queue_has_the_ending_of_its_kind() {
+        for consumer in Consumer::ALL {
+            let fifo = consumer.queue_order() == QueueOrder::FifoByAggregate;
+            assert_eq!(consumer.queue_name().ends_with(".fifo"), fifo, "{consumer}");
+            assert_eq!(consumer.queue_name().trim_end_matches(".fifo"), consumer.as_str());
         }
     }
 

@@ -89,6 +89,11 @@ impl MemoryLedger {
         self.store().faults.push_back(fault);
     }
 
+    /// Takes back the faults that have not come about.
+    pub fn heal(&self) {
+        self.store().faults.clear();
+    }
+
     /// Calls every plan invalid that has an operation on this item, as DynamoDB does with a value that it does not take.
     pub fn call_invalid(&self, key: Key) {
         self.store().invalid.insert(key);
@@ -244,7 +249,8 @@ impl Store {
 
     /// Returns the rows of a range as a read finds them.
     pub(crate) fn range(&self, range: &Range) -> Vec<(Key, Row)> {
-        let rows = self.items.iter().filter(|(key, _)| range.covers(key));
+        let behind = self.items.range(range.start()..).filter(|(key, _)| **key != range.start());
+        let rows = behind.take_while(|(key, _)| range.covers(key));
         rows.take(range.limit).map(|(key, item)| (key.clone(), item.row())).collect()
     }
 

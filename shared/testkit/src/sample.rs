@@ -1,10 +1,13 @@
 //! Events and rows for tests, valid throughout and named by small numbers.
 
+use std::time::Duration;
+
+use domain::orders::EventRecord;
 use domain::players::Player;
 use domain::{Attributes, Key};
 use events::{
-    Event, EventId, GameEnded, GameId, GameResult, Payload, PlayerId, PlayerResult, PostId, Rating, TimeControl,
-    Timestamp, TraceId, Username,
+    Currency, Event, EventId, GameEnded, GameId, GameResult, OrderEvent, OrderId, OrderItem, OrderPaid, OrderPlaced,
+    Payload, PlayerId, PlayerResult, PostId, Rating, TimeControl, Timestamp, TraceId, Username,
 };
 use serde_json::json;
 
@@ -88,6 +91,56 @@ pub fn game_ended(number: u32, white: Side, black: Side) -> Event {
         black: side(black),
     });
     event(number, game_id(number).as_str(), 1, payload)
+}
+
+/// Returns the order id with this number.
+///
+/// # Panics
+/// Never: such ids are valid.
+pub fn order_id(number: u32) -> OrderId {
+    valid(format!("order-{number:05}").parse())
+}
+
+/// Returns an event of the order with this number, a second after the one before it.
+pub fn order_event(number: u32, version: u64, event: OrderEvent) -> Event {
+    let minted_at = now() + Duration::from_secs(version);
+    Event {
+        event_id: event_id(number * 100_000 + version as u32, minted_at),
+        aggregate_id: order_id(number).to_string(),
+        version,
+        occurred_at: minted_at,
+        trace_id: TraceId::mint(u128::from(number) << 32 | u128::from(version)),
+        payload: Payload::Order(event),
+    }
+}
+
+/// Returns the payload of an order of player 1: one article at this price.
+///
+/// # Panics
+/// Never: such an article is valid.
+pub fn order_placed(total_cents: u32) -> OrderEvent {
+    let item = OrderItem { sku: valid("set-of-pieces".parse()), quantity: 1, unit_price_cents: total_cents };
+    OrderEvent::Placed(OrderPlaced { player_id: player_id(1), currency: Currency::Eur, items: vec![item] })
+}
+
+/// Returns a history of this many events of the order with this number: placed, and paid cent by cent to the last.
+pub fn order_history(number: u32, events: u32) -> Vec<Event> {
+    let paid = (1..events).map(|_| OrderEvent::Paid(OrderPaid { amount_cents: 1 }));
+    let payloads = std::iter::once(order_placed(events.saturating_sub(1).max(1))).chain(paid);
+    payloads.zip(1..).map(|(payload, version)| order_event(number, version, payload)).collect()
+}
+
+/// Returns the item of a stored event.
+///
+/// # Panics
+/// Never: such events serialise.
+pub fn event_record(event: &Event) -> (Key, Attributes) {
+    let order_id: OrderId = valid(event.aggregate_id.parse());
+    let key = EventRecord::key(&order_id, event.version);
+    let command_id = valid(format!("command-{}", event.version).parse());
+    let record = EventRecord { event: event.clone(), inserted_at: event.occurred_at, command_id };
+    let attributes = valid(record.attributes(&key));
+    (key, attributes)
 }
 
 #[allow(clippy::panic)]

@@ -28,6 +28,7 @@ use domain::activity::{ActivePlayers, EventCounts};
 use domain::games::Game;
 use domain::graph::FollowGraph;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
+use domain::orders::OrderViews;
 use domain::posts::PostCounts;
 use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
@@ -340,6 +341,7 @@ fn decider(consumer: Consumer) -> &'static dyn Decider {
         Consumer::FollowChanged => &FollowGraph,
         Consumer::Activity => &EventCounts,
         Consumer::ActivePlayers => &ActivePlayers,
+        Consumer::OrderChanged => &OrderViews,
     }
 }
 

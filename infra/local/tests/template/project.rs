@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use events::{EventType, RELAY_REJECTED_QUEUE};
+use events::{Consumer, EventType, QueueOrder, RELAY_REJECTED_QUEUE};
 use local::model::{Bisect, Failures, Function, Model, Queue, QueueMapping, Route, StreamMapping, Table, Unsupported};
 use local::template::{ignored, read};
 use serde_json::{Value, json};
@@ -37,7 +37,11 @@ fn function(name: &str, timeout: u64, memory_mib: u32, environment: &[(&str, &st
 }
 
 fn consumer(name: &str, memory_mib: u32, tables: &[(&str, &str)]) -> Function {
-    let queue_url = format!("https://sqs.us-east-1.amazonaws.com/000000000000/players-engine-{name}");
+    consumer_of(name, name, memory_mib, tables)
+}
+
+fn consumer_of(queue: &str, name: &str, memory_mib: u32, tables: &[(&str, &str)]) -> Function {
+    let queue_url = format!("https://sqs.us-east-1.amazonaws.com/000000000000/players-engine-{queue}");
     function(name, 30, memory_mib, &[tables, &[("QUEUE_URL", &queue_url)]].concat())
 }
 
@@ -60,6 +64,19 @@ fn consumer_queues(name: &str) -> [Queue; 2] {
             &[("MessageRetentionPeriod", &two_weeks), ("RedriveAllowPolicy", &allow)],
         ),
     ]
+}
+
+/// The same as FIFO queues of high throughput.
+fn fifo_consumer_queues(name: &str) -> [Queue; 2] {
+    const FIFO: [(&str, &str); 3] =
+        [("FifoQueue", "true"), ("DeduplicationScope", "messageGroup"), ("FifoThroughputLimit", "perMessageGroupId")];
+    consumer_queues(name).map(|queue| {
+        let references = queue.attributes.into_iter().map(|(attribute, value)| {
+            let value = value.replace("-dead-letters", "-dead-letters.fifo");
+            (attribute, value.replace(&format!("players-engine-{name}\""), &format!("players-engine-{name}.fifo\"")))
+        });
+        Queue { name: format!("{}.fifo", queue.name), attributes: references.chain(texts(&FIFO)).collect() }
+    })
 }
 
 fn queue_mapping(name: &str, batch_size: usize, maximum_concurrency: usize) -> QueueMapping {
@@ -134,10 +151,20 @@ fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
     ];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
-    let queues: Vec<Queue> = consumers.iter().flat_map(|(name, ..)| consumer_queues(name)).chain([rejected]).collect();
+    let queues: Vec<Queue> = consumers
+        .iter()
+        .flat_map(|(name, ..)| consumer_queues(name))
+        .chain(fifo_consumer_queues("order-changed"))
+        .chain([rejected])
+        .collect();
     assert_eq!(model.queues, queues);
+    let orders = QueueMapping {
+        queue: "players-engine-order-changed.fifo".to_owned(),
+        batching_window: Duration::ZERO,
+        ..queue_mapping("order-changed", 10, 20)
+    };
     let mappings = consumers.map(|(name, batch_size, concurrency)| queue_mapping(name, batch_size, concurrency));
-    assert_eq!(model.queue_mappings, mappings);
+    assert_eq!(model.queue_mappings, mappings.into_iter().chain([orders]).collect::<Vec<_>>());
 }
 
 #[test]
@@ -176,6 +203,7 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("follow-changed", 256, &[records, views, ledger]),
         consumer("activity", 256, &[records, views, ledger]),
         consumer("active-players", 256, &[records, views, ledger]),
+        consumer_of("order-changed.fifo", "order-changed", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
     assert_eq!(model.functions, expected);
@@ -271,18 +299,20 @@ fn everything_that_is_ignored_has_a_reason() {
 fn every_consumer_of_the_topology_has_its_queue_and_every_queue_its_consumer() {
     let model = project(&[]);
     let named = |name: &str| format!("players-engine-{name}");
-    let consumers: BTreeSet<String> = EventType::ALL
-        .into_iter()
-        .flat_map(|event_type| event_type.consumers().iter().collect::<Vec<_>>())
-        .map(|consumer| named(consumer.as_str()))
-        .collect();
-    let mapped: BTreeSet<String> = model.queue_mappings.iter().map(|mapping| mapping.queue.clone()).collect();
-    assert_eq!(mapped, consumers);
-    assert!(model.queue_mappings.iter().all(|mapping| mapping.queue == mapping.function));
+    let consumers: BTreeSet<Consumer> =
+        EventType::ALL.into_iter().flat_map(|event_type| event_type.consumers().iter().collect::<Vec<_>>()).collect();
+    let mapped = model.queue_mappings.iter().map(|mapping| (mapping.queue.clone(), mapping.function.clone()));
+    let expected = consumers.iter().map(|consumer| (named(consumer.queue_name()), named(consumer.as_str())));
+    assert_eq!(mapped.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>());
     let mut declared: BTreeSet<String> = model.queues.iter().map(|queue| queue.name.clone()).collect();
     for consumer in &consumers {
-        assert!(declared.remove(consumer), "{consumer} has no queue");
-        assert!(declared.remove(&format!("{consumer}-dead-letters")), "{consumer} has no dead letter queue");
+        let (queue, ending) = match consumer.queue_order() {
+            QueueOrder::Standard => (consumer.queue_name(), ""),
+            QueueOrder::FifoByAggregate => (consumer.queue_name().trim_end_matches(".fifo"), ".fifo"),
+        };
+        assert!(declared.remove(&named(&format!("{queue}{ending}"))), "{consumer} has no queue");
+        let dead_letters = named(&format!("{queue}-dead-letters{ending}"));
+        assert!(declared.remove(&dead_letters), "{consumer} has no dead letter queue");
     }
     assert_eq!(declared, BTreeSet::from([named(RELAY_REJECTED_QUEUE)]));
 }

@@ -3,6 +3,7 @@
 use domain::activity::{ActivePlayers, EventCounts};
 use domain::graph::FollowGraph;
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
+use domain::orders::OrderViews;
 use domain::posts::PostCounts;
 use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
@@ -69,6 +70,7 @@ impl Role {
             Self::Production(Consumer::FollowChanged) => Box::new(FollowGraph),
             Self::Production(Consumer::Activity) => Box::new(EventCounts),
             Self::Production(Consumer::ActivePlayers) => Box::new(ActivePlayers),
+            Self::Production(Consumer::OrderChanged) => Box::new(OrderViews),
             Self::Presence => Box::new(Presence),
             Self::Medals => Box::new(Medals),
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::activity::{ACTIVE_PLAYERS, events_key, players_key};
-use events::{Consumer, Day, Event, Payload, PlayerId};
+use events::{Consumer, Day, Event, OrderEvent, Payload, PlayerId};
 
 use super::super::core::Core;
 use super::super::deciders::Role;
@@ -44,5 +44,7 @@ fn active(event: &Event) -> Vec<&PlayerId> {
         Payload::ReactionRemoved(reaction) => vec![&reaction.player_id],
         Payload::FollowStarted(follow) => vec![&follow.follower_id],
         Payload::FollowEnded(follow) => vec![&follow.follower_id],
+        Payload::Order(OrderEvent::Placed(order)) => vec![&order.player_id],
+        Payload::Order(_) => Vec::new(),
     }
 }
