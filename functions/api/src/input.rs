@@ -101,6 +101,16 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Reads a field, which is this value if it is not there.
+    pub(crate) fn optional_or<T>(
+        &mut self,
+        name: &str,
+        absent: T,
+        read: impl FnOnce(&'a Value) -> Result<T, String>,
+    ) -> Option<T> {
+        if self.fields?.contains_key(name) { self.optional(name, read) } else { Some(absent) }
+    }
+
     /// Reads an id; without one in the body it is derived from the request's idempotency key.
     pub(crate) fn id<T: FromStr<Err: Display>>(
         &mut self,

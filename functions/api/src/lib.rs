@@ -22,6 +22,8 @@ mod follows;
 mod games;
 mod graph;
 mod leaderboards;
+mod operations;
+mod orders;
 mod players;
 mod posts;
 mod stats;
@@ -89,6 +91,16 @@ pub fn router(api: Api) -> Router {
         .route("/posts/{post_id}/reactions/{player_id}", put(posts::react).delete(posts::unreact))
         .route("/games", post(games::end))
         .route("/statistics/days/{date}", get(days::show))
+        .route("/players/{player_id}/orders", get(orders::list))
+        .route("/orders", post(orders::place))
+        .route("/orders/{order_id}", get(orders::show))
+        .route("/orders/{order_id}/events", get(orders::events))
+        .route("/orders/{order_id}/payment", post(orders::pay))
+        .route("/orders/{order_id}/shipment", post(orders::ship))
+        .route("/orders/{order_id}/delivery", post(orders::deliver))
+        .route("/orders/{order_id}/cancellation", post(orders::cancel))
+        .route("/orders/{order_id}/refund", post(orders::refund))
+        .route("/operations/gaps", get(operations::gaps))
         .route("/leaderboards/{time_control}", get(leaderboards::list))
         .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))
         .method_not_allowed_fallback(method_not_allowed)

@@ -23,6 +23,9 @@ pub(crate) enum Kind {
     TooLarge,
     UnsupportedMediaType,
     UnknownPlayer,
+    IllegalTransition,
+    ConcurrentChange,
+    OrderIncomplete,
     Internal,
     Unavailable,
 }
@@ -42,6 +45,9 @@ impl Kind {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body is of the wrong type")
             }
             Self::UnknownPlayer => (StatusCode::UNPROCESSABLE_ENTITY, "unknown-player", "A player is not registered"),
+            Self::IllegalTransition => (StatusCode::CONFLICT, "illegal-transition", "The order does not allow it"),
+            Self::ConcurrentChange => (StatusCode::CONFLICT, "concurrent-change", "Others were faster"),
+            Self::OrderIncomplete => (StatusCode::CONFLICT, "order-incomplete", "The order's history has a gap"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong"),
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The service is busy"),
         }

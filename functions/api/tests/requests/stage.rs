@@ -50,6 +50,8 @@ pub(crate) enum Fault {
     Answer(u16, Value),
     /// It is not carried out; a batch read is answered with all its keys left out.
     LeftOut,
+    /// Another command is faster and appends the same event; then it is carried out, and refused.
+    Overtaken,
     /// It is carried out, but a query's page ends after one row.
     SmallPage,
 }
@@ -67,7 +69,7 @@ struct Faulty {
 }
 
 impl HttpConnector for Faulty {
-    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap().to_owned();
         *self.wire.calls.lock().unwrap().entry(operation.clone()).or_default() += 1;
@@ -92,10 +94,20 @@ impl HttpConnector for Faulty {
             Some(Fault::SmallPage) => {
                 let mut query = asked(&request);
                 query["Limit"] = json!(1);
-                let body = query.to_string();
-                request.headers_mut().insert("content-length", body.len().to_string());
-                *request.body_mut() = SdkBody::from(body);
-                self.inner.call(request)
+                self.inner.call(replaced(request, &query))
+            }
+            Some(Fault::Overtaken) => {
+                let mut other = asked(&request);
+                let token = other["ClientRequestToken"].as_str().unwrap().to_owned();
+                // The event comes first, then the record of its command.
+                other["TransactItems"][1]["Put"]["Item"]["sk"]["S"] = json!(token);
+                other["ClientRequestToken"] = json!(token.replace('-', "_"));
+                let inner = self.inner.clone();
+                let faster = inner.call(replaced(request.try_clone().unwrap(), &other));
+                HttpConnectorFuture::new(async move {
+                    faster.await?;
+                    inner.call(request).await
+                })
             }
             Some(Fault::LeftOut) => {
                 let asked = asked(&request);
@@ -103,6 +115,13 @@ impl HttpConnector for Faulty {
             }
         }
     }
+}
+
+fn replaced(mut request: HttpRequest, body: &Value) -> HttpRequest {
+    let body = body.to_string();
+    request.headers_mut().insert("content-length", body.len().to_string());
+    *request.body_mut() = SdkBody::from(body);
+    request
 }
 
 fn asked(request: &HttpRequest) -> Value {
@@ -170,8 +189,8 @@ impl Answer {
 /// The API with everything around it.
 pub(crate) struct Stage {
     pub(crate) router: Router,
-    client: Client,
-    tables: TableNames,
+    pub(crate) client: Client,
+    pub(crate) tables: TableNames,
     wire: Arc<Wire>,
     shard: AtomicUsize,
 }
@@ -417,7 +436,7 @@ async fn create_table(client: &Client, name: &str, index: Option<GlobalSecondary
 }
 
 /// A canceled transaction, as DynamoDB answers it.
-pub(crate) fn canceled(codes: [&str; 3]) -> Fault {
+pub(crate) fn canceled<const N: usize>(codes: [&str; N]) -> Fault {
     let reasons: Vec<Value> = codes.iter().map(|code| json!({"Code": code})).collect();
     Fault::Answer(
         400,
