@@ -67,6 +67,14 @@ impl Disturber {
         self.random.f64() < self.hostility.duplicate
     }
 
+    /// Decides how many records a batch may have, of so many at most.
+    pub(super) fn batch_size(&mut self, most: usize) -> usize {
+        match self.hostility.order {
+            Order::AsRead => most,
+            Order::Shuffled => self.random.usize(1..=most.max(1)),
+        }
+    }
+
     /// Decides how late a first delivery is.
     pub(super) fn first_delay(&mut self) -> Duration {
         match self.hostility.order {

@@ -2,6 +2,7 @@
 //! no process and keep no record.
 
 mod batch;
+mod fifo;
 mod hostile;
 pub mod queue;
 mod queue_event;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use queue::{Delivery, QueueName, ReceiptHandle, ReceiveRequest};
+use queue::{Delivery, QueueKind, QueueName, ReceiptHandle, ReceiveRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::batch::{Batch, event};
+use super::fifo;
 use super::hostile::{Disturber, Held, Hostility, Order};
 use super::queue_event::{Copy, Record};
 use super::response::{self, Verdict};
@@ -21,7 +22,7 @@ use crate::model::QueueMapping;
 use crate::sqs::Broker;
 
 /// Longest wait for the first message of a batch.
-const POLL: Duration = Duration::from_secs(20);
+pub(super) const POLL: Duration = Duration::from_secs(20);
 
 /// Records that may be held back at once to be shuffled, in batches.
 const HELD_BATCHES_MAX: usize = 8;
@@ -46,6 +47,9 @@ pub trait Source: Send + Sync + 'static {
 
     /// Deletes received messages; a handle that is not valid any more is passed over.
     fn delete<'a>(&'a self, receipts: &'a [ReceiptHandle]) -> BoxFuture<'a, ()>;
+
+    /// Makes received messages visible again; a handle that is not valid any more is passed over.
+    fn release<'a>(&'a self, receipts: &'a [ReceiptHandle]) -> BoxFuture<'a, ()>;
 }
 
 /// A queue of the broker.
@@ -84,6 +88,14 @@ impl Source for BrokerQueue {
         }
         futures::future::ready(()).boxed()
     }
+
+    fn release<'a>(&'a self, receipts: &'a [ReceiptHandle]) -> BoxFuture<'a, ()> {
+        let changes: Vec<_> = receipts.iter().map(|receipt| (receipt.clone(), Duration::ZERO)).collect();
+        for error in self.broker.change_visibility_many(&self.queue, &changes).into_iter().filter_map(Result::err) {
+            tracing::debug!(queue = %self.queue, %error, "a message was not made visible");
+        }
+        futures::future::ready(()).boxed()
+    }
 }
 
 /// An event source mapping from a queue.
@@ -109,8 +121,12 @@ impl Mapping {
     pub async fn run(self) {
         let concurrency = self.declared.maximum_concurrency.unwrap_or(self.concurrency_default).max(1);
         let permits = Arc::new(Semaphore::new(concurrency));
-        let mut gatherer = Gatherer::new(&self);
-        let consumer = Arc::new(Consumer { mapping: self, failures_in_a_row: AtomicU32::new(0) });
+        let mut intake = Intake::new(&self);
+        let forgetter = match self.kind() {
+            QueueKind::Standard => None,
+            QueueKind::Fifo => Some(fifo::Forgetter::new(self.disturber("acknowledgements"))),
+        };
+        let consumer = Arc::new(Consumer { mapping: self, forgetter, failures_in_a_row: AtomicU32::new(0) });
         loop {
             // Without a free place no message is received: it would only wait in flight.
             let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
@@ -120,13 +136,40 @@ impl Mapping {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
-            let batch = gatherer.gather(&consumer.mapping).await;
+            let batch = match &mut intake {
+                Intake::Standard(gatherer) => gatherer.gather(&consumer.mapping).await,
+                Intake::Fifo(intake) => intake.gather(&consumer.mapping).await,
+            };
             tokio::spawn(Arc::clone(&consumer).consume(batch, permit));
+        }
+    }
+
+    /// The kind of the queue. What is no name of a queue here is not the name of a FIFO queue.
+    fn kind(&self) -> QueueKind {
+        QueueName::parse(&self.declared.queue).map_or(QueueKind::Standard, |name| name.kind())
+    }
+
+    fn disturber(&self, purpose: &str) -> Disturber {
+        Disturber::new(self.hostility, &format!("{} {}{purpose}", self.declared.queue, self.declared.function))
+    }
+}
+
+/// Makes batches of what the queue has.
+enum Intake {
+    Standard(Gatherer),
+    Fifo(fifo::Intake),
+}
+
+impl Intake {
+    fn new(mapping: &Mapping) -> Self {
+        match mapping.kind() {
+            QueueKind::Standard => Self::Standard(Gatherer::new(mapping)),
+            QueueKind::Fifo => Self::Fifo(fifo::Intake::new(mapping.disturber(""))),
         }
     }
 }
 
-/// Receives messages and makes batches of them.
+/// Receives messages of a standard queue and makes batches of them.
 struct Gatherer {
     disturber: Disturber,
     held: Held<Record>,
@@ -135,8 +178,7 @@ struct Gatherer {
 
 impl Gatherer {
     fn new(mapping: &Mapping) -> Self {
-        let name = format!("{} {}", mapping.declared.queue, mapping.declared.function);
-        let disturber = Disturber::new(mapping.hostility, &name);
+        let disturber = mapping.disturber("");
         let held_max = (HELD_BATCHES_MAX * mapping.declared.batch_size).max(HELD_MIN);
         Self { disturber, held: Held::default(), held_max }
     }
@@ -195,6 +237,7 @@ impl Gatherer {
 /// Invokes the function and settles what became of a batch.
 struct Consumer {
     mapping: Mapping,
+    forgetter: Option<fifo::Forgetter>,
     failures_in_a_row: AtomicU32,
 }
 
@@ -207,11 +250,18 @@ impl Consumer {
             progress.failed_batches.fetch_add(1, Ordering::SeqCst);
         }
         let settled = batch.iter().filter(|record| record.copy == Copy::Received && succeeded(&verdict, record));
-        let receipts: Vec<_> = settled.map(|record| record.receipt.clone()).collect();
-        if !receipts.is_empty() {
-            self.mapping.source.delete(&receipts).await;
+        let settled: Vec<&Record> = settled.collect();
+        let (acknowledged, forgotten) = match &self.forgetter {
+            Some(forgetter) => forgetter.divide(&settled),
+            None => (settled, Vec::new()),
+        };
+        if !acknowledged.is_empty() {
+            self.mapping.source.delete(&receipts(&acknowledged)).await;
         }
-        progress.done.fetch_add(receipts.len() as u64, Ordering::SeqCst);
+        if !forgotten.is_empty() {
+            self.mapping.source.release(&receipts(&forgotten)).await;
+        }
+        progress.done.fetch_add(acknowledged.len() as u64, Ordering::SeqCst);
         progress.ended(batch.len());
         drop(permit);
     }
@@ -223,9 +273,7 @@ impl Consumer {
                 self.failures_in_a_row.store(0, Ordering::Relaxed);
                 let is_in_batch = |id: &str| batch.iter().any(|record| record.message_id == id);
                 let verdict = response::read(&response, self.mapping.declared.failures, is_in_batch);
-                if let Verdict::WholeBatch(reason) = &verdict {
-                    tracing::warn!(function = self.mapping.declared.function, %reason, "a whole batch failed");
-                }
+                self.log(batch, &verdict);
                 Some(verdict)
             }
             Err(error) => {
@@ -236,11 +284,31 @@ impl Consumer {
         }
     }
 
+    /// Says what a developer may have to know about a response.
+    fn log(&self, batch: &[Record], verdict: &Verdict) {
+        let function = &self.mapping.declared.function;
+        match verdict {
+            Verdict::Success => {}
+            Verdict::Partial(failed) if self.forgetter.is_some() => {
+                for group in fifo::out_of_order(batch, failed).into_iter().flatten() {
+                    // A function that goes on without a record that can never succeed may mean it so.
+                    tracing::debug!(%function, %group, "a record succeeded behind one of its group that failed");
+                }
+            }
+            Verdict::Partial(_) => {}
+            Verdict::WholeBatch(reason) => tracing::warn!(%function, %reason, "a whole batch failed"),
+        }
+    }
+
     /// Returns how long to wait before the next batch: not at all after a single failure, which may be an accident.
     fn failure_backoff(&self) -> Duration {
         let failures = self.failures_in_a_row.load(Ordering::Relaxed);
         backoff(failures.saturating_sub(1), FAILURE_BACKOFF, FAILURE_BACKOFF_MAX)
     }
+}
+
+fn receipts(records: &[&Record]) -> Vec<ReceiptHandle> {
+    records.iter().map(|record| record.receipt.clone()).collect()
 }
 
 fn succeeded(verdict: &Option<Verdict>, record: &Record) -> bool {

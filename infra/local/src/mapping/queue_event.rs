@@ -19,6 +19,10 @@ pub(super) struct Record {
     pub(super) message_id: String,
     /// Handle of this receive.
     pub(super) receipt: ReceiptHandle,
+    /// Group of the message; a message of a FIFO queue always has one.
+    pub(super) group: Option<Arc<str>>,
+    /// How often the message was received, this time included.
+    pub(super) receive_count: u32,
     /// Whether this is the delivery that counts.
     pub(super) copy: Copy,
     json: Arc<[u8]>,
@@ -42,6 +46,8 @@ impl Record {
         Self {
             message_id: record.message_id,
             receipt: delivery.receipt.clone(),
+            group: delivery.message.group_id.as_deref().map(Arc::from),
+            receive_count: delivery.receive_count,
             copy: Copy::Received,
             json: json.into(),
         }
@@ -130,13 +136,37 @@ fn system_attributes(delivery: &Delivery) -> BTreeMap<&'static str, String> {
     let sometimes = [
         ("AWSTraceHeader", message.trace_header.clone()),
         ("DeadLetterQueueSourceArn", delivery.dead_letter_source.as_ref().map(|source| arn(&source.to_string()))),
+        ("MessageDeduplicationId", message.deduplication_id.clone()),
         ("MessageGroupId", message.group_id.clone()),
+        ("SequenceNumber", message.sequence_number.map(|number| number.to_string())),
     ];
     always.into_iter().chain(sometimes.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()
 }
 
 fn arn(queue: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{queue}")
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use queue::{Configuration, QueueName, Queues, ReceiveRequest, SendRequest, Timestamp};
+
+    use super::Record;
+
+    /// Returns the records of messages, each a group and a body, in this order.
+    pub(in super::super) fn records(messages: &[(&str, &str)]) -> Vec<Record> {
+        let mut queues = Queues::new(Configuration::default());
+        let name = QueueName::parse("standard").unwrap();
+        let now = Timestamp::from_millis(0);
+        queues.create(&name, &Default::default(), now).unwrap();
+        for (group, body) in messages {
+            let request = SendRequest { group_id: Some((*group).to_owned()), ..SendRequest::from_body(*body) };
+            queues.send(&name, request, now).unwrap();
+        }
+        let request = ReceiveRequest { max: messages.len(), visibility_timeout: None };
+        let received = queues.receive(&name, request, now).unwrap();
+        received.deliveries.iter().map(|delivery| Record::new("standard", delivery)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -147,13 +177,17 @@ mod tests {
     use super::*;
 
     fn record_of(request: SendRequest) -> Value {
+        record_of_queue("game-ended", BTreeMap::new(), request)
+    }
+
+    fn record_of_queue(name: &str, attributes: BTreeMap<String, String>, request: SendRequest) -> Value {
         let mut queues = Queues::new(Configuration::default());
-        let name = QueueName::parse("game-ended").unwrap();
-        queues.create(&name, &BTreeMap::new(), Timestamp::from_millis(0)).unwrap();
+        let name = QueueName::parse(name).unwrap();
+        queues.create(&name, &attributes, Timestamp::from_millis(0)).unwrap();
         queues.send(&name, request, Timestamp::from_millis(1_000)).unwrap();
         let receive = ReceiveRequest { max: 10, visibility_timeout: None };
         let received = queues.receive(&name, receive, Timestamp::from_millis(2_000)).unwrap();
-        let record = Record::new("game-ended", &received.deliveries[0]);
+        let record = Record::new(name.as_str(), &received.deliveries[0]);
         serde_json::from_slice(batch::Record::json(&record)).unwrap()
     }
 
@@ -178,6 +212,24 @@ mod tests {
                 "SentTimestamp": "1000",
             })
         );
+    }
+
+    #[test]
+    fn a_record_of_a_fifo_queue_has_its_place_in_its_group() {
+        let attributes = BTreeMap::from([("FifoQueue".to_owned(), "true".to_owned())]);
+        let request = SendRequest {
+            group_id: Some("order-1".to_owned()),
+            deduplication_id: Some("event-1".to_owned()),
+            ..SendRequest::from_body("hello")
+        };
+
+        let record = record_of_queue("order-changed.fifo", attributes, request);
+
+        assert_eq!(record["eventSourceARN"], "arn:aws:sqs:us-east-1:000000000000:order-changed.fifo");
+        let attributes = &record["attributes"];
+        assert_eq!(attributes["MessageGroupId"], "order-1");
+        assert_eq!(attributes["MessageDeduplicationId"], "event-1");
+        assert!(attributes["SequenceNumber"].as_str().is_some_and(|number| number.len() == 20), "{attributes}");
     }
 
     #[test]

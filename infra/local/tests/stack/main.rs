@@ -3,6 +3,7 @@
 
 #![cfg(test)]
 
+mod fifo_mapping;
 mod gateway;
 mod lambda;
 mod processes;

@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 use crate::runtime::{Answer, Closure, eventually};
 
 /// A queue that a mapping reads.
-struct World {
-    broker: Broker,
-    queue: QueueName,
-    progress: Arc<Progress>,
+pub(crate) struct World {
+    pub(crate) broker: Broker,
+    pub(crate) queue: QueueName,
+    pub(crate) progress: Arc<Progress>,
     mapping: JoinHandle<()>,
 }
 
@@ -34,7 +34,7 @@ impl Drop for World {
     }
 }
 
-fn declared() -> QueueMapping {
+pub(crate) fn declared() -> QueueMapping {
     QueueMapping {
         queue: "work".to_owned(),
         function: "function".to_owned(),
@@ -56,6 +56,16 @@ impl World {
         for body in bodies {
             broker.send(&queue, SendRequest::from_body(*body)).unwrap();
         }
+        Self::start_on(broker, queue, declared, function, hostility)
+    }
+
+    pub(crate) fn start_on(
+        broker: Broker,
+        queue: QueueName,
+        declared: QueueMapping,
+        function: Arc<dyn Invoke>,
+        hostility: Hostility,
+    ) -> Self {
         let progress = Arc::new(Progress::default());
         let mapping = Mapping {
             declared,
@@ -69,27 +79,27 @@ impl World {
         Self { broker, queue, progress, mapping: tokio::spawn(mapping.run()) }
     }
 
-    fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.broker.counts(&self.queue).unwrap()
     }
 
     /// Waits until all batches have ended, of which there are at least `batches`.
-    async fn batches(&self, batches: u64) {
+    pub(crate) async fn batches(&self, batches: u64) {
         eventually("the batches' end", || self.progress.batches() >= batches && self.progress.pending() == 0).await;
     }
 }
 
-fn body(record: &Value) -> String {
+pub(crate) fn body(record: &Value) -> String {
     record["body"].as_str().unwrap().to_owned()
 }
 
 /// Ids of the records with one of these bodies.
-fn ids(event: &Value, bodies: &[&str]) -> Vec<Value> {
+pub(crate) fn ids(event: &Value, bodies: &[&str]) -> Vec<Value> {
     let records = event["Records"].as_array().unwrap().iter();
     records.filter(|record| bodies.contains(&body(record).as_str())).map(|record| record["messageId"].clone()).collect()
 }
 
-fn failures(ids: impl IntoIterator<Item = Value>) -> Answer {
+pub(crate) fn failures(ids: impl IntoIterator<Item = Value>) -> Answer {
     let failures: Vec<_> = ids.into_iter().map(|id| json!({ "itemIdentifier": id })).collect();
     Answer::json(&json!({ "batchItemFailures": failures }))
 }

@@ -39,6 +39,26 @@ fn a_poison_first_message_goes_to_the_dead_letter_queue_and_its_group_goes_on() 
 }
 
 #[test]
+fn a_receive_counts_for_all_that_it_takes_so_a_poison_message_goes_alone_only_if_it_is_alone_visible() {
+    for (others_hidden, expected) in [(false, (0, 2)), (true, (1, 1))] {
+        let (mut world, main, dead) = world();
+        for body in ["a1", "a2"] {
+            world.send_to(&main, "a", body);
+        }
+        for _ in 0..2 {
+            for delivery in world.receive(&main, 10) {
+                if delivery.message.body == "a1" || !others_hidden {
+                    world.change(&main, &delivery.receipt, 0).unwrap();
+                }
+            }
+        }
+        world.receive(&main, 10);
+        let left = (world.counts(&main), world.counts(&dead).0);
+        assert_eq!((left.0.0 + left.0.1, left.1), expected);
+    }
+}
+
+#[test]
 fn a_dead_letter_is_a_new_message_with_an_old_id() {
     let (mut world, main, dead) = world();
     let sent = world.send_to(&main, "a", "a1");
