@@ -94,7 +94,7 @@ fn message(event: Value) -> Result<Outgoing, Unsendable> {
     let trace_id: Option<TraceId> = text("trace_id").ok().and_then(|trace_id| trace_id.parse().ok());
     let mut attributes = vec![("event_id", event_id.to_string()), ("event_type", event_type.to_string())];
     attributes.extend(trace_id.map(|trace_id| ("trace_id", trace_id.to_string())));
-    let message = Message { body: encode_ascii(&event), attributes };
+    let message = Message { body: encode_ascii(&event), attributes, fifo: None };
     match message.bytes() {
         bytes if bytes > BATCH_BYTES_MAX => Err(Unsendable::TooBig { bytes }),
         _ => Ok(Outgoing { event_type, message }),

@@ -27,11 +27,13 @@ pub(crate) fn message(record: &Value, reason: &str) -> Message {
         json!({"reason": reason, "left_out": ["dynamodb.OldImage"], "record": record})
     };
     let bodies: [&dyn Fn() -> Value; 2] = [&whole, &without_old_image];
-    let messages = bodies.into_iter().map(|body| Message { body: encode_ascii(&body()), attributes: Vec::new() });
+    let messages = bodies.into_iter().map(|body| of_body(&body()));
     let mut fitting = messages.filter(|message| message.bytes() <= BATCH_BYTES_MAX);
-    fitting
-        .next()
-        .unwrap_or_else(|| Message { body: encode_ascii(&what_leads_there(record, &reason)), attributes: Vec::new() })
+    fitting.next().unwrap_or_else(|| of_body(&what_leads_there(record, &reason)))
+}
+
+fn of_body(body: &Value) -> Message {
+    Message { body: encode_ascii(body), attributes: Vec::new(), fifo: None }
 }
 
 fn what_leads_there(record: &Value, reason: &str) -> Value {

@@ -32,6 +32,17 @@ pub struct Message {
     pub body: String,
     /// Attributes by name, none of them empty.
     pub attributes: Vec<(&'static str, String)>,
+    /// What a FIFO queue asks for. A standard queue refuses a message that has it.
+    pub fifo: Option<FifoPlace>,
+}
+
+/// Where a message belongs in a FIFO queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FifoPlace {
+    /// The message group, within which messages keep their order: 1 to 128 alphanumeric and punctuation characters.
+    pub group_id: String,
+    /// The id that the queue takes once in 5 minutes: 1 to 128 alphanumeric and punctuation characters.
+    pub deduplication_id: String,
 }
 
 impl Message {
@@ -39,6 +50,10 @@ impl Message {
     pub fn bytes(&self) -> usize {
         let attribute = |(name, value): &(&str, String)| name.len() + ATTRIBUTE_TYPE.len() + value.len();
         self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
+    }
+
+    fn group_id(&self) -> Option<&str> {
+        self.fifo.as_ref().map(|place| place.group_id.as_str())
     }
 }
 
@@ -90,7 +105,9 @@ pub trait SendBatch: Send + Sync {
 }
 
 /// Sends messages to one queue until `deadline` and returns the outcome of each, in their order. Passing failures are tried
-/// again here, so `sender` must not do it too. Behind a message that may be sent later, none is sent any more.
+/// again here, so `sender` must not do it too. Behind a message that may be sent later, none is sent any more, but for those
+/// of its batch. No batch has two messages of one message group: the first could fail and the second not, and then the group
+/// would be out of order for good.
 pub async fn publish(
     sender: &impl SendBatch,
     queue_url: &str,
@@ -98,8 +115,7 @@ pub async fn publish(
     deadline: Instant,
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(messages.len());
-    let sizes: Vec<usize> = messages.iter().map(|message| message.bytes()).collect();
-    for part in batches(&sizes) {
+    for part in batches(messages) {
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Later { .. })) {
             let behind = Outcome::Later { reason: "a message before it was not sent".to_owned() };
             outcomes.resize(messages.len(), behind);
@@ -107,7 +123,7 @@ pub async fn publish(
         }
         match part {
             Part::TooBig(index) => {
-                let bytes = sizes[index];
+                let bytes = messages[index].bytes();
                 let reason = format!("the message has {bytes} bytes, more than {BATCH_BYTES_MAX}");
                 outcomes.push(Outcome::Never { reason });
             }
@@ -126,8 +142,8 @@ enum Part {
     TooBig(usize),
 }
 
-/// Cuts a list of messages, given as their bytes, into batches. Order stays.
-fn batches(sizes: &[usize]) -> Vec<Part> {
+/// Cuts a list of messages into batches. Order stays.
+fn batches(messages: &[&Message]) -> Vec<Part> {
     let mut parts = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     let close = |parts: &mut Vec<Part>, range: Range<usize>| {
@@ -135,20 +151,26 @@ fn batches(sizes: &[usize]) -> Vec<Part> {
             parts.push(Part::Batch(range));
         }
     };
-    for (index, size) in sizes.iter().copied().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
+        let size = message.bytes();
         if size > BATCH_BYTES_MAX {
             close(&mut parts, start..index);
             parts.push(Part::TooBig(index));
             (start, bytes) = (index + 1, 0);
-        } else if index - start == BATCH_MESSAGES_MAX || bytes + size > BATCH_BYTES_MAX {
+        } else if has_no_room(&messages[start..index], bytes, message) {
             close(&mut parts, start..index);
             (start, bytes) = (index, size);
         } else {
             bytes += size;
         }
     }
-    close(&mut parts, start..sizes.len());
+    close(&mut parts, start..messages.len());
     parts
+}
+
+fn has_no_room(batch: &[&Message], bytes: usize, message: &Message) -> bool {
+    let group_is_there = message.group_id().is_some_and(|id| batch.iter().any(|other| other.group_id() == Some(id)));
+    batch.len() == BATCH_MESSAGES_MAX || bytes + message.bytes() > BATCH_BYTES_MAX || group_is_there
 }
 
 /// Sends one batch, what fails for a passing reason up to three times.
@@ -271,6 +293,9 @@ fn entry(index: usize, message: &Message) -> Result<SendMessageBatchRequestEntry
     for (name, value) in &message.attributes {
         let value = MessageAttributeValue::builder().data_type(ATTRIBUTE_TYPE).string_value(value).build()?;
         entry = entry.message_attributes(*name, value);
+    }
+    if let Some(place) = &message.fifo {
+        entry = entry.message_group_id(&place.group_id).message_deduplication_id(&place.deduplication_id);
     }
     entry.build()
 }

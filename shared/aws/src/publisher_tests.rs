@@ -1,6 +1,6 @@
 //! Batches at their limits, and what SQS's answers are taken for.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
@@ -12,7 +12,19 @@ use aws_smithy_types::body::SdkBody;
 use super::*;
 
 fn message(bytes: usize) -> Message {
-    Message { body: "x".repeat(bytes), attributes: Vec::new() }
+    Message { body: "x".repeat(bytes), attributes: Vec::new(), fifo: None }
+}
+
+/// A message for a FIFO queue, named after its group and its number in it.
+fn in_group(name: &str) -> Message {
+    let place = FifoPlace { group_id: name[..1].to_owned(), deduplication_id: format!("id-{name}") };
+    Message { body: name.to_owned(), attributes: Vec::new(), fifo: Some(place) }
+}
+
+/// Cuts messages of so many bytes into batches.
+fn cut(sizes: &[usize]) -> Vec<Part> {
+    let messages: Vec<Message> = sizes.iter().map(|bytes| message(*bytes)).collect();
+    batches(&messages.iter().collect::<Vec<_>>())
 }
 
 fn soon() -> Instant {
@@ -21,27 +33,43 @@ fn soon() -> Instant {
 
 #[test]
 fn attributes_count_with_name_type_and_value() {
-    let message = Message { body: "12345".to_owned(), attributes: vec![("event_id", "abc".to_owned())] };
+    let message = Message { body: "12345".to_owned(), attributes: vec![("event_id", "abc".to_owned())], fifo: None };
     assert_eq!(message.bytes(), 5 + "event_id".len() + "String".len() + 3);
 }
 
 #[test]
 fn a_batch_ends_at_ten_messages_or_one_mebibyte() {
-    assert_eq!(batches(&[]), vec![]);
-    assert_eq!(batches(&[1; 10]), vec![Part::Batch(0..10)]);
-    assert_eq!(batches(&[1; 11]), vec![Part::Batch(0..10), Part::Batch(10..11)]);
+    assert_eq!(cut(&[]), vec![]);
+    assert_eq!(cut(&[1; 10]), vec![Part::Batch(0..10)]);
+    assert_eq!(cut(&[1; 11]), vec![Part::Batch(0..10), Part::Batch(10..11)]);
     let half = BATCH_BYTES_MAX / 2;
-    assert_eq!(batches(&[half, half]), vec![Part::Batch(0..2)]);
-    assert_eq!(batches(&[half, half + 1, 1]), vec![Part::Batch(0..1), Part::Batch(1..3)]);
-    assert_eq!(batches(&[BATCH_BYTES_MAX]), vec![Part::Batch(0..1)]);
+    assert_eq!(cut(&[half, half]), vec![Part::Batch(0..2)]);
+    assert_eq!(cut(&[half, half + 1, 1]), vec![Part::Batch(0..1), Part::Batch(1..3)]);
+    assert_eq!(cut(&[BATCH_BYTES_MAX]), vec![Part::Batch(0..1)]);
 }
 
 #[test]
 fn a_message_over_one_mebibyte_is_in_no_batch() {
     let too_big = BATCH_BYTES_MAX + 1;
-    assert_eq!(batches(&[too_big]), vec![Part::TooBig(0)]);
-    assert_eq!(batches(&[1, too_big, 1]), vec![Part::Batch(0..1), Part::TooBig(1), Part::Batch(2..3)]);
-    assert_eq!(batches(&[too_big, too_big]), vec![Part::TooBig(0), Part::TooBig(1)]);
+    assert_eq!(cut(&[too_big]), vec![Part::TooBig(0)]);
+    assert_eq!(cut(&[1, too_big, 1]), vec![Part::Batch(0..1), Part::TooBig(1), Part::Batch(2..3)]);
+    assert_eq!(cut(&[too_big, too_big]), vec![Part::TooBig(0), Part::TooBig(1)]);
+}
+
+#[test]
+fn a_batch_has_no_group_twice() {
+    let check = |names: &[&str], expected: &[usize]| {
+        let messages: Vec<Message> = names.iter().map(|name| in_group(name)).collect();
+        let parts = batches(&messages.iter().collect::<Vec<_>>());
+        let sizes = parts.iter().map(|part| match part {
+            Part::Batch(range) => range.len(),
+            Part::TooBig(_) => 0,
+        });
+        assert_eq!(sizes.collect::<Vec<_>>(), expected, "{names:?}");
+    };
+    check(&["a1", "b1", "c1"], &[3]);
+    check(&["a1", "b1", "a2", "c1", "b2", "a3"], &[2, 3, 1]);
+    check(&["a1", "a2", "a3"], &[1, 1, 1]);
 }
 
 type Answer = Result<Vec<Result<(), Failure>>, Failure>;
@@ -108,6 +136,43 @@ async fn nothing_is_sent_behind_what_has_to_wait() {
     assert_eq!(*sender.calls.lock().unwrap(), [10, 10, 10]);
 }
 
+/// Fails messages for a passing reason as long as they are on its list, and remembers what each call carried.
+#[derive(Default)]
+struct Groups {
+    failing: &'static [&'static str],
+    calls: Mutex<Vec<Vec<String>>>,
+}
+
+impl SendBatch for Groups {
+    async fn send_batch(&self, _queue_url: &str, messages: &[&Message]) -> Answer {
+        self.calls.lock().unwrap().push(messages.iter().map(|message| message.body.clone()).collect());
+        let result = |message: &&Message| match self.failing.contains(&message.body.as_str()) {
+            true => Err(failure(Fault::Passing)),
+            false => Ok(()),
+        };
+        Ok(messages.iter().map(result).collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_message_that_fails_none_of_its_group_is_sent() {
+    let sender = Groups { failing: &["a1"], ..Groups::default() };
+    let messages = ["b1", "a1", "c1", "a2", "a3", "d1"].map(in_group);
+    let outcomes = publish(&sender, "https://queue", &messages.iter().collect::<Vec<_>>(), soon()).await;
+    let sent: Vec<bool> = outcomes.iter().map(|outcome| *outcome == Outcome::Sent).collect();
+    assert_eq!(sent, [true, false, true, false, false, false]);
+    assert_eq!(*sender.calls.lock().unwrap(), [vec!["b1", "a1", "c1"], vec!["a1"], vec!["a1"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_one_group_follow_one_another() {
+    let sender = Groups::default();
+    let messages = ["a1", "b1", "a2", "b2", "c1"].map(in_group);
+    let outcomes = publish(&sender, "https://queue", &messages.iter().collect::<Vec<_>>(), soon()).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Sent));
+    assert_eq!(*sender.calls.lock().unwrap(), [vec!["a1", "b1"], vec!["a2", "b2", "c1"]]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_takes_nothing_is_asked_once() {
     let sender = Scripted::new(vec![Err(failure(Fault::Queue))]);
@@ -146,17 +211,45 @@ impl HttpConnector for Canned {
     }
 }
 
-async fn answer(canned: Canned) -> Answer {
+/// A transport that keeps what it is given and answers nothing.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<serde_json::Value>>>);
+
+impl HttpConnector for Kept {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let body = request.body().bytes().unwrap_or_default();
+        self.0.lock().unwrap().push(serde_json::from_slice(body).unwrap());
+        HttpConnectorFuture::ready(Err(ConnectorError::io("the connection was reset".into())))
+    }
+}
+
+fn sqs(transport: impl HttpConnector + Clone + 'static) -> Sqs {
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("a", "b", None, None, "test"))
         .retry_config(aws_sdk_sqs::config::retry::RetryConfig::disabled())
-        .http_client(http_client_fn(move |_, _| SharedHttpConnector::new(canned.clone())))
+        .http_client(http_client_fn(move |_, _| SharedHttpConnector::new(transport.clone())))
         .build();
-    let sqs = Sqs::new(aws_sdk_sqs::Client::from_conf(config));
-    let message = Message { body: "{}".to_owned(), attributes: vec![("event_id", "e".to_owned())] };
-    sqs.send_batch("https://sqs.us-east-1.amazonaws.com/1/q", &[&message, &message]).await
+    Sqs::new(aws_sdk_sqs::Client::from_conf(config))
+}
+
+async fn answer(canned: Canned) -> Answer {
+    let message = Message { body: "{}".to_owned(), attributes: vec![("event_id", "e".to_owned())], fifo: None };
+    sqs(canned).send_batch("https://sqs.us-east-1.amazonaws.com/1/q", &[&message, &message]).await
+}
+
+#[tokio::test]
+async fn a_message_has_a_group_and_a_deduplication_id_if_it_has_a_place_in_a_fifo_queue() {
+    let kept = Kept::default();
+    let url = "https://sqs.us-east-1.amazonaws.com/1/q.fifo";
+    sqs(kept.clone()).send_batch(url, &[&in_group("a1"), &message(1)]).await.unwrap_err();
+    let requests = kept.0.lock().unwrap();
+    let expected = serde_json::json!([
+        {"Id": "0", "MessageBody": "a1", "MessageGroupId": "a", "MessageDeduplicationId": "id-a1"},
+        {"Id": "1", "MessageBody": "x"},
+    ]);
+    assert_eq!(requests[0]["Entries"], expected);
 }
 
 #[tokio::test]
