@@ -1,9 +1,11 @@
 //! What a stream record says, and what is to be done with it. Every record is read on its own: one that makes no sense says
 //! nothing about the others.
 
+use std::borrow::Cow;
+
 use aws::items::EVENT;
-use aws::publisher::{BATCH_BYTES_MAX, Message};
-use events::{EventId, EventType, InvalidId, TraceId, UnknownEventType, encode_ascii};
+use aws::publisher::{BATCH_BYTES_MAX, FifoPlace, Message};
+use events::{Consumer, EventId, EventType, InvalidId, QueueOrder, TraceId, UnknownEventType, encode_ascii};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -22,7 +24,19 @@ pub(crate) enum Plan {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) event_type: EventType,
-    pub(crate) message: Message,
+    message: Message,
+    /// Where the message belongs in a FIFO queue, if a consumer of its type has one.
+    place: Option<FifoPlace>,
+}
+
+impl Outgoing {
+    /// Returns the message for a consumer's queue.
+    pub(crate) fn message_for(&self, consumer: Consumer) -> Cow<'_, Message> {
+        match consumer.queue_order() {
+            QueueOrder::Standard => Cow::Borrowed(&self.message),
+            QueueOrder::FifoByAggregate => Cow::Owned(Message { fifo: self.place.clone(), ..self.message.clone() }),
+        }
+    }
 }
 
 /// Why an event can never go out.
@@ -94,9 +108,15 @@ fn message(event: Value) -> Result<Outgoing, Unsendable> {
     let trace_id: Option<TraceId> = text("trace_id").ok().and_then(|trace_id| trace_id.parse().ok());
     let mut attributes = vec![("event_id", event_id.to_string()), ("event_type", event_type.to_string())];
     attributes.extend(trace_id.map(|trace_id| ("trace_id", trace_id.to_string())));
+    // Who needs no order can do without an aggregate.
+    let is_ordered =
+        event_type.consumers().iter().any(|consumer| consumer.queue_order() == QueueOrder::FifoByAggregate);
+    let group_id = is_ordered.then(|| text("aggregate_id")).transpose()?;
+    let place =
+        group_id.map(|group_id| FifoPlace { group_id: group_id.to_owned(), deduplication_id: event_id.to_string() });
     let message = Message { body: encode_ascii(&event), attributes, fifo: None };
     match message.bytes() {
         bytes if bytes > BATCH_BYTES_MAX => Err(Unsendable::TooBig { bytes }),
-        _ => Ok(Outgoing { event_type, message }),
+        _ => Ok(Outgoing { event_type, message, place }),
     }
 }

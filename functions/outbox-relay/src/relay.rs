@@ -1,5 +1,6 @@
 //! Brings one batch of the stream to the queues, and says up to which position it is done.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -109,21 +110,21 @@ impl<S: SendBatch> Relay<S> {
     /// Sends every event to all its consumers, queue beside queue.
     async fn send(&self, plans: &[Plan], deadline: Instant) -> Vec<Verdict> {
         let mut verdicts = Vec::with_capacity(plans.len());
-        let mut queues: BTreeMap<Consumer, Vec<(usize, &Message)>> = BTreeMap::new();
+        let mut queues: BTreeMap<Consumer, Vec<(usize, Cow<'_, Message>)>> = BTreeMap::new();
         for (index, plan) in plans.iter().enumerate() {
             verdicts.push(match plan {
                 Plan::Ignore => Verdict::Done,
                 Plan::Reject(unsendable) => Verdict::Rejected(chain(unsendable)),
                 Plan::Send(outgoing) => {
                     for consumer in outgoing.event_type.consumers().iter() {
-                        queues.entry(consumer).or_default().push((index, &outgoing.message));
+                        queues.entry(consumer).or_default().push((index, outgoing.message_for(consumer)));
                     }
                     Verdict::Done
                 }
             });
         }
         let sends = queues.iter().map(|(consumer, entries)| async move {
-            let messages: Vec<&Message> = entries.iter().map(|(_, message)| *message).collect();
+            let messages: Vec<&Message> = entries.iter().map(|(_, message)| message.as_ref()).collect();
             publish(&self.sender, &self.queue_url(consumer.queue_name()), &messages, deadline).await
         });
         for ((consumer, entries), outcomes) in queues.iter().zip(join_all(sends).await) {
