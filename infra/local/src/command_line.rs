@@ -13,8 +13,8 @@ const TEMPLATE: &str = "template.yaml";
 
 /// Runs the whole stack on this machine: tables, queues, functions and the HTTP API, as template.yaml declares them.
 ///
-/// Without --empty it replays games through the HTTP API, waits until every queue is empty, and compares the boards with
-/// an independent calculation. It then stays up until Ctrl-C, unless --once is given.
+/// Without --empty it replays games or orders through the HTTP API, waits until every queue is empty, and compares what is
+/// shown with an independent calculation. It then stays up until Ctrl-C, unless --once is given.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "local", version)]
 pub struct CommandLine {
@@ -39,7 +39,7 @@ pub struct CommandLine {
     pub binaries: Option<PathBuf>,
 
     /// Only starts the stack and replays nothing
-    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "rate"])]
+    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "orders", "rate"])]
     pub empty: bool,
 
     /// Ends after the comparison: exit code 1 if anything differs
@@ -105,11 +105,11 @@ pub struct ScalingOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
 pub struct ReplayOptions {
-    /// What is replayed: the bundled real games, or generated ones
+    /// What is replayed: the bundled real games, generated ones, or generated orders
     #[arg(long, value_name = "NAME", default_value = "replay")]
     pub scenario: Scenario,
 
-    /// Players of the generated games
+    /// Players of the generated games or orders
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     pub players: u32,
 
@@ -117,7 +117,11 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "M", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
 
-    /// Games a second, at most; 0 is as fast as they go
+    /// Number of generated orders, each of which gets several commands
+    #[arg(long, value_name = "K", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub orders: u32,
+
+    /// Games, or commands on orders, a second, at most; 0 is as fast as they go
     #[arg(long, value_name = "R", default_value_t = 0)]
     pub rate: u32,
 }
@@ -129,6 +133,8 @@ pub enum Scenario {
     Replay,
     /// Generated games.
     Games,
+    /// Generated orders.
+    Orders,
 }
 
 /// How deliveries are disturbed.
@@ -142,6 +148,10 @@ pub struct HostilityOptions {
     /// Reorders deliveries across a large window
     #[arg(long)]
     pub shuffle: bool,
+
+    /// Withholds wake-ups about orders from their queue and releases them seconds later
+    #[arg(long)]
+    pub withhold: bool,
 
     /// Kills a random instance every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -286,6 +296,7 @@ mod tests {
             ("--idle-seconds x", "--idle-seconds"),
             ("--players 1", "--players"),
             ("--games 0", "--games"),
+            ("--orders 0", "--orders"),
             ("--api-port 65536", "--api-port"),
             ("--api-concurrency 0", "--api-concurrency"),
             ("--scenario chess", "--scenario"),

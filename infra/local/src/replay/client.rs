@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::game::Game;
+use super::lag::Percentiles;
 
 /// Requests under way at the same time, at most.
 const REQUESTS_AT_ONCE: usize = 16;
@@ -76,6 +78,22 @@ pub(super) struct Client {
     duplicate: f64,
     rng: Arc<Mutex<Rng>>,
     repeats: Arc<AtomicU64>,
+    latencies: Arc<Mutex<Vec<Duration>>>,
+}
+
+/// An answer of the API that is not a server error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Success, or a refusal.
+    pub(super) status: StatusCode,
+    /// What it says.
+    pub(super) body: Value,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.status, self.body)
+    }
 }
 
 impl Client {
@@ -87,7 +105,7 @@ impl Client {
     pub(super) fn new(base_url: String, duplicate: f64, seed: u64) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder().timeout(ANSWER_WITHIN).no_proxy().build().map_err(ClientError::Client)?;
         let rng = Arc::new(Mutex::new(Rng::with_seed(seed)));
-        Ok(Self { http, base_url, duplicate, rng, repeats: Arc::default() })
+        Ok(Self { http, base_url, duplicate, rng, repeats: Arc::default(), latencies: Arc::default() })
     }
 
     /// Returns how many requests were sent again, for whatever reason.
@@ -101,7 +119,7 @@ impl Client {
     ///
     /// When the API refuses, or does not answer.
     pub(super) async fn get(&self, path: &str) -> Result<Value, ClientError> {
-        self.exchange("GET", path, None).await
+        accepted("GET", path, self.exchange("GET", path, None).await?)
     }
 
     /// Returns whether the API says that there is no such resource.
@@ -137,11 +155,28 @@ impl Client {
         path: &str,
         command: Option<&Value>,
     ) -> Result<Value, ClientError> {
+        accepted(method, path, self.answer(method, path, command).await?)
+    }
+
+    /// Sends a command, more often than once if chance says so, and returns the answer, which may be a refusal.
+    ///
+    /// # Errors
+    ///
+    /// When the API does not answer, or answers the same command differently.
+    pub(super) async fn answer(
+        &self,
+        method: &'static str,
+        path: &str,
+        command: Option<&Value>,
+    ) -> Result<Answer, ClientError> {
+        let sent = Instant::now();
         let first = self.exchange(method, path, command).await?;
+        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(sent.elapsed());
         if self.chance() < self.duplicate {
             self.repeats.fetch_add(1, Ordering::Relaxed);
             let second = self.exchange(method, path, command).await?;
-            if first != second {
+            // The first may be a creation, which the second is not.
+            if (first.status.is_success(), &first.body) != (second.status.is_success(), &second.body) {
                 let (first, second) = (first.to_string(), second.to_string());
                 return Err(ClientError::DifferentAnswer { method, path: path.to_owned(), first, second });
             }
@@ -149,7 +184,12 @@ impl Client {
         Ok(first)
     }
 
-    async fn exchange(&self, method: &'static str, path: &str, command: Option<&Value>) -> Result<Value, ClientError> {
+    /// Returns the percentiles of the time from a command's first sending to its answer, if any was answered.
+    pub(super) fn latency(&self) -> Option<Percentiles> {
+        Percentiles::of(self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    async fn exchange(&self, method: &'static str, path: &str, command: Option<&Value>) -> Result<Answer, ClientError> {
         let url = format!("{}{path}", self.base_url);
         let mut reason = String::new();
         for sends in 0..SENDS_MAX {
@@ -175,17 +215,14 @@ impl Client {
                 }
             };
             match answer {
-                (status, Ok(body)) if status.is_success() => match serde_json::from_str(&body) {
-                    Ok(value) => return Ok(value),
-                    Err(error) => reason = format!("{status} with a body that is not JSON: {error}"),
-                },
                 (status, body) if status.is_server_error() => {
                     reason = format!("{status}: {}", body.unwrap_or_default());
                 }
-                (status, body) => {
-                    let body = body.unwrap_or_default();
-                    return Err(ClientError::Refused { method, path: path.to_owned(), status, body });
-                }
+                (status, Ok(body)) => match serde_json::from_str(&body) {
+                    Ok(body) => return Ok(Answer { status, body }),
+                    Err(error) => reason = format!("{status} with a body that is not JSON: {error}"),
+                },
+                (status, Err(error)) => reason = format!("{status} without its body: {error}"),
             }
         }
         Err(ClientError::GivenUp { method, path: path.to_owned(), reason })
@@ -194,6 +231,14 @@ impl Client {
     fn chance(&self) -> f64 {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).f64()
     }
+}
+
+fn accepted(method: &'static str, path: &str, answer: Answer) -> Result<Value, ClientError> {
+    let Answer { status, body } = answer;
+    if status.is_success() {
+        return Ok(body);
+    }
+    Err(ClientError::Refused { method, path: path.to_owned(), status, body: body.to_string() })
 }
 
 /// Runs one task a job, several at once, until all are done or one has failed.

@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::client::{Client, ClientError};
+use super::differences::Differences;
 use super::fold::{Cells, Fold, Results};
 
 /// Rows of a page.
 const PAGE: usize = 100;
-/// Differences that are told in words; further ones are only counted.
-const TOLD_MAX: usize = 20;
 /// Players of a board whose place is asked for one by one.
 const PLACES: usize = 25;
 
@@ -21,7 +20,7 @@ const PLACES: usize = 25;
 #[derive(Debug, Error)]
 pub enum ComparisonError {
     /// The API cannot be asked.
-    #[error("cannot read a board")]
+    #[error("cannot read what the API shows")]
     Client(#[from] ClientError),
     /// The table of views cannot be read.
     #[error("cannot read table {table}")]
@@ -53,10 +52,8 @@ pub(super) struct Comparison {
     pub(super) counters: usize,
     /// Places asked for one by one.
     pub(super) places: usize,
-    /// How many of them differ.
-    pub(super) differences: usize,
-    /// The first differences in words.
-    pub(super) told: Vec<String>,
+    /// Where they differ.
+    pub(super) differences: Differences,
     /// The first rows of every board, as the API shows them.
     pub(super) tops: BTreeMap<TimeControl, Vec<Row>>,
 }
@@ -77,18 +74,12 @@ pub(super) struct Row {
 }
 
 impl Comparison {
-    /// Notes a difference.
-    pub(super) fn differ(&mut self, text: String) {
-        self.differences += 1;
-        if self.told.len() < TOLD_MAX {
-            self.told.push(text);
-        }
+    fn differ(&mut self, text: String) {
+        self.differences.note(text);
     }
 
     fn check<T: PartialEq + std::fmt::Debug>(&mut self, what: impl Fn() -> String, expected: &T, actual: &T) {
-        if expected != actual {
-            self.differ(format!("{}: expected {expected:?}, found {actual:?}", what()));
-        }
+        self.differences.check(what, expected, actual);
     }
 }
 
@@ -107,7 +98,7 @@ pub(super) async fn compare(
     for time_control in TimeControl::ALL {
         compare_board(fold, client, time_control, &mut comparison).await?;
     }
-    let items = scan(database, views)?;
+    let items: Vec<Item> = scan(database, views)?.iter().map(read_item).collect();
     compare_histograms(fold, &items, &mut comparison);
     compare_results(fold, &items, &mut comparison)?;
     Ok(comparison)
@@ -292,7 +283,12 @@ fn compare_maps<K: Ord + std::fmt::Debug>(
     }
 }
 
-fn scan(database: &Database, table: &str) -> Result<Vec<Item>, ComparisonError> {
+/// Reads a table to its end.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(super) fn scan(database: &Database, table: &str) -> Result<Vec<Value>, ComparisonError> {
     let failed =
         |source: Box<dyn std::error::Error + Send + Sync>| ComparisonError::Table { table: table.to_owned(), source };
     let mut items = Vec::new();
@@ -306,7 +302,7 @@ fn scan(database: &Database, table: &str) -> Result<Vec<Item>, ComparisonError> 
         let response = database.scan(request).map_err(|error| failed(Box::new(error)))?;
         let response = serde_json::to_value(response).map_err(|error| failed(Box::new(error)))?;
         let page = response["Items"].as_array().ok_or_else(|| shape("a scan", &response))?;
-        items.extend(page.iter().map(read_item));
+        items.extend(page.iter().cloned());
         start = response.get("LastEvaluatedKey").cloned().unwrap_or(Value::Null);
         if start.is_null() {
             return Ok(items);

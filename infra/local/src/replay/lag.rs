@@ -28,15 +28,25 @@ pub(super) struct LagProbe {
 
 /// Percentiles of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lag {
-    /// How many games were watched.
+pub(super) struct Percentiles {
+    /// How many were measured.
     pub(super) samples: usize,
-    /// Half of them were on the board by then.
-    pub p50: Duration,
+    /// Half of them are no longer than this.
+    pub(super) p50: Duration,
     /// 95 of 100.
-    pub p95: Duration,
+    pub(super) p95: Duration,
     /// 99 of 100.
-    pub p99: Duration,
+    pub(super) p99: Duration,
+}
+
+impl Percentiles {
+    /// Returns the percentiles of some durations, if there are any.
+    pub(super) fn of(mut durations: Vec<Duration>) -> Option<Self> {
+        durations.sort_unstable();
+        let last = durations.len().checked_sub(1)?;
+        let percentile = |percent: usize| durations[last * percent / 100];
+        Some(Self { samples: durations.len(), p50: percentile(50), p95: percentile(95), p99: percentile(99) })
+    }
 }
 
 impl LagProbe {
@@ -69,12 +79,8 @@ impl LagProbe {
     }
 
     /// Returns the percentiles so far, if any game has been watched to its end.
-    pub(super) fn lag(&self) -> Option<Lag> {
-        let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        lags.sort_unstable();
-        let last = lags.len().checked_sub(1)?;
-        let percentile = |percent: usize| lags[last * percent / 100];
-        Some(Lag { samples: lags.len(), p50: percentile(50), p95: percentile(95), p99: percentile(99) })
+    pub(super) fn lag(&self) -> Option<Percentiles> {
+        Percentiles::of(self.lags.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     fn games(&self, partition: &str) -> u64 {

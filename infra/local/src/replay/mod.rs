@@ -1,13 +1,16 @@
 //! Replays games through the HTTP API as a game server would, while moderators rename, restrict and reinstate players; waits
-//! until the stack is quiet, and compares what it shows with an independent fold.
+//! until the stack is quiet, and compares what it shows with an independent fold. Orders, which are replayed in the same way,
+//! are in a module of their own.
 
 mod changes;
 mod client;
 mod comparison;
+mod differences;
 mod fold;
 mod game;
 mod generated;
 mod lag;
+mod orders;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -28,12 +31,13 @@ pub use client::ClientError;
 use client::{Client, Jobs, run_all};
 pub use comparison::ComparisonError;
 use comparison::{Comparison, compare};
+use differences::Differences;
 use fold::Fold;
 use game::{Game, real_games};
 use generated::generated_games;
-use lag::{Lag, LagProbe};
+use lag::{LagProbe, Percentiles};
 
-/// How long the stack may take to become quiet after the last game.
+/// How long the stack may take to become quiet after the last command.
 const QUIET_WITHIN: Duration = Duration::from_secs(900);
 /// End of the last generated game: 2026-01-01T00:00:00Z, so that the same seed gives the same games on any day.
 const GENERATED_UNTIL_MS: i64 = 1_767_225_600_000;
@@ -51,7 +55,7 @@ pub enum ReplayError {
     #[error("it cannot be told whether the stack is quiet")]
     Stream(#[from] StreamError),
     /// Something still goes round.
-    #[error("the stack is not quiet {} s after the last game", QUIET_WITHIN.as_secs())]
+    #[error("the stack is not quiet {} s after the last command", QUIET_WITHIN.as_secs())]
     NotQuiet,
     /// Nothing could be compared.
     #[error("the comparison stopped")]
@@ -70,26 +74,43 @@ pub enum Verdict {
     Different,
 }
 
-/// Replays what the options say and prints the boards' top rows and the comparison.
+impl Verdict {
+    fn of(differences: &Differences) -> Self {
+        if differences.is_empty() { Self::Same } else { Self::Different }
+    }
+}
+
+/// Replays what the options say and prints what it came to and the comparison.
 ///
 /// # Errors
 ///
-/// When the games could not be replayed to their end, or not compared.
+/// When the commands could not be replayed to their end, or not compared.
 pub async fn replay(
     options: &ReplayOptions,
     hostility: &HostilityOptions,
     stack: &Stack,
     screen: &Screen,
 ) -> Result<Verdict, ReplayError> {
-    let games = Arc::new(match options.scenario {
-        Scenario::Replay => real_games()?,
+    match options.scenario {
+        Scenario::Replay => replay_games(real_games()?, options, hostility, stack, screen).await,
         Scenario::Games => {
             let until = Timestamp::from_millis(GENERATED_UNTIL_MS);
-            generated_games(options.players, options.games, until, hostility.seed)
+            let games = generated_games(options.players, options.games, until, hostility.seed);
+            replay_games(games, options, hostility, stack, screen).await
         }
-    });
-    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
-    let views = views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)?;
+        Scenario::Orders => orders::replay(options, hostility, stack, screen).await,
+    }
+}
+
+async fn replay_games(
+    games: Vec<Game>,
+    options: &ReplayOptions,
+    hostility: &HostilityOptions,
+    stack: &Stack,
+    screen: &Screen,
+) -> Result<Verdict, ReplayError> {
+    let games = Arc::new(games);
+    let views = views_table(stack)?;
     let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
     let fold = Fold::of(&games);
     let players: Vec<PlayerId> = fold.players().into_iter().cloned().collect();
@@ -111,16 +132,11 @@ pub async fn replay(
         send_changes(&client, &changes, &progress)
     )?;
     let posting = started.elapsed();
-    let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
-    quiet.map_err(|_| ReplayError::NotQuiet)??;
+    wait_until_quiet(stack).await?;
     let draining = started.elapsed() - posting;
 
     let mut comparison = compare(&fold, &client, stack.database(), &views).await?;
-    for (queue, messages) in stack.dead_letters() {
-        if messages > 0 {
-            comparison.differ(format!("{queue} holds {messages} messages"));
-        }
-    }
+    compare_dead_letters(stack, &mut comparison.differences);
     screen.say(&boards(&comparison));
     let rate = games.len() as f64 / posting.as_secs_f64();
     screen.say(&format!(
@@ -132,7 +148,26 @@ pub async fn replay(
         probe.lag().map(|lag| lag_line(&lag)).unwrap_or_default()
     ));
     screen.say(&verdict_text(&comparison));
-    Ok(if comparison.differences == 0 { Verdict::Same } else { Verdict::Different })
+    Ok(Verdict::of(&comparison.differences))
+}
+
+async fn wait_until_quiet(stack: &Stack) -> Result<(), ReplayError> {
+    let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
+    Ok(quiet.map_err(|_| ReplayError::NotQuiet)??)
+}
+
+fn views_table(stack: &Stack) -> Result<String, ReplayError> {
+    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
+    views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)
+}
+
+/// Notes every dead letter queue that is not empty.
+fn compare_dead_letters(stack: &Stack, differences: &mut Differences) {
+    for (queue, messages) in stack.dead_letters() {
+        if messages > 0 {
+            differences.note(format!("{queue} holds {messages} messages"));
+        }
+    }
 }
 
 async fn post_players(client: &Client, players: &[PlayerId]) -> Result<(), ClientError> {
@@ -199,7 +234,7 @@ fn boards(comparison: &Comparison) -> String {
     text
 }
 
-fn lag_line(lag: &Lag) -> String {
+fn lag_line(lag: &Percentiles) -> String {
     let seconds = |duration: Duration| duration.as_secs_f64();
     format!(
         "\nfrom request to board: p50 {:.2} s, p95 {:.2} s, p99 {:.2} s ({} games watched)",
@@ -211,19 +246,9 @@ fn lag_line(lag: &Lag) -> String {
 }
 
 fn verdict_text(comparison: &Comparison) -> String {
-    let Comparison { rows, cells, counters, places, differences, told, .. } = comparison;
-    let mut text = format!(
+    let Comparison { rows, cells, counters, places, differences, .. } = comparison;
+    format!(
         "compared with an independent fold: {rows} rows and ranks, {places} places with neighbours, {cells} histogram cells, \
-         {counters} counters of results: "
-    );
-    match differences {
-        0 => text.push_str("no difference"),
-        _ => {
-            let _ = write!(text, "{differences} differences");
-            for difference in told {
-                let _ = write!(text, "\n  {difference}");
-            }
-        }
-    }
-    text
+         {counters} counters of results: {differences}"
+    )
 }
