@@ -7,6 +7,7 @@
 //! and is locked meanwhile: so with its own receive of that number at the latest, a message is held by nobody.
 
 use crate::delivery::{Delivery, Outcome};
+use crate::weakness::{Weakness, weakened};
 
 /// With how many receives a record that goes back ceases to hold the rest of its group.
 pub const HOLDS_MAX: u32 = 10;
@@ -26,7 +27,7 @@ pub(crate) fn holder(deliveries: &[Delivery], outcomes: &[Option<Outcome>], posi
 
 /// Returns whether a record with this outcome sends the rest of its group back.
 pub(crate) fn holds(delivery: &Delivery, outcome: &Outcome) -> bool {
-    delivery.receive_count < HOLDS_MAX && outcome.may_succeed_later()
+    delivery.receive_count < HOLDS_MAX && outcome.may_succeed_later() && !weakened(Weakness::GroupNotHeld)
 }
 
 /// Returns the outcome of a record that goes back for no fault of its own.

@@ -26,6 +26,8 @@ pub enum Weakness {
     RefusalTakenForDone,
     /// A refused decision is sent again without its conditions instead of being made anew.
     RefusedDecisionForced,
+    /// A record that goes back does not hold the rest of its message group.
+    GroupNotHeld,
     /// The rows of a plan and its counters are committed one after the other.
     GroupSplit,
 }

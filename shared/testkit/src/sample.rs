@@ -7,7 +7,7 @@ use domain::players::Player;
 use domain::{Attributes, Key};
 use events::{
     Currency, Event, EventId, GameEnded, GameId, GameResult, OrderEvent, OrderId, OrderItem, OrderPaid, OrderPlaced,
-    Payload, PlayerId, PlayerResult, PostId, Rating, TimeControl, Timestamp, TraceId, Username,
+    Payload, PlayerId, PlayerResult, PostId, Rating, TimeControl, Timestamp, TraceId, TrackingCode, Username,
 };
 use serde_json::json;
 
@@ -114,13 +114,26 @@ pub fn order_event(number: u32, version: u64, event: OrderEvent) -> Event {
     }
 }
 
-/// Returns the payload of an order of player 1: one article at this price.
+/// Returns what is in an order of one article at this price.
 ///
 /// # Panics
 /// Never: such an article is valid.
+pub fn order_items(unit_price_cents: u32) -> Vec<OrderItem> {
+    vec![OrderItem { sku: valid("set-of-pieces".parse()), quantity: 1, unit_price_cents }]
+}
+
+/// Returns the code of a parcel.
+///
+/// # Panics
+/// Never: such a code is valid.
+pub fn tracking_code() -> TrackingCode {
+    valid("PARCEL-1".parse())
+}
+
+/// Returns the payload of an order of player 1: one article at this price.
 pub fn order_placed(total_cents: u32) -> OrderEvent {
-    let item = OrderItem { sku: valid("set-of-pieces".parse()), quantity: 1, unit_price_cents: total_cents };
-    OrderEvent::Placed(OrderPlaced { player_id: player_id(1), currency: Currency::Eur, items: vec![item] })
+    let items = order_items(total_cents);
+    OrderEvent::Placed(OrderPlaced { player_id: player_id(1), currency: Currency::Eur, items })
 }
 
 /// Returns a history of this many events of the order with this number: placed, and paid cent by cent to the last.

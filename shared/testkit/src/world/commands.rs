@@ -3,11 +3,12 @@
 
 use domain::follows::{Follow, follow, unfollow};
 use domain::games::{EndGame, Game, GameDecision};
+use domain::orders::OrderRequest;
 use domain::players::{Player, PlayerRating, register, reinstate, rename, restrict};
 use domain::posts::{Post, delete, publish};
 use domain::reactions::{Reaction, react, unreact};
 use domain::{Attributes, Change, Key, State, games};
-use events::{Event, EventId, Payload, PlayerId, PostId, ReactionKind, TraceId, Username};
+use events::{Event, EventId, OrderId, Payload, PlayerId, PostId, ReactionKind, TraceId, Username};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -32,13 +33,17 @@ pub(super) enum Command {
     Unreact(PostId, PlayerId),
     Follow(PlayerId, PlayerId),
     Unfollow(PlayerId, PlayerId),
+    Order(OrderId, OrderRequest),
+    PayByCents(OrderId),
 }
 
 impl Core {
     /// Carries out a command, again if its client repeats it.
     pub(super) fn command(&mut self, command: &Command) {
         self.carry_out_command(command);
-        if self.strikes(Hazard::CommandRepeated) {
+        // A repeated command on an order answers with the event of its command id, which the world's clients do not have.
+        let is_order = matches!(command, Command::Order(..) | Command::PayByCents(_));
+        if !is_order && self.strikes(Hazard::CommandRepeated) {
             // Right away: later, another command may have undone it, and the repeat would be a new one.
             self.carry_out_command(command);
         }
@@ -94,6 +99,8 @@ impl Core {
                     Some(follow(existing, followed_id, follower_id, now))
                 });
             }
+            Command::Order(order_id, request) => self.order(&order_id, &request),
+            Command::PayByCents(order_id) => self.pay_by_cents(&order_id),
             Command::Unfollow(follower_id, followed_id) => {
                 let key = Follow::key(&followed_id, &follower_id);
                 self.change_record(&key, format!("{follower_id}/{followed_id}"), |existing| {
@@ -141,7 +148,7 @@ impl Core {
         }
     }
 
-    fn event(&mut self, aggregate_id: String, version: u64, payload: Payload) -> Event {
+    pub(super) fn event(&mut self, aggregate_id: String, version: u64, payload: Payload) -> Event {
         let (event_id, trace_id) = (self.event_id(), TraceId::mint(self.random.u128(..)));
         Event { event_id, aggregate_id, version, occurred_at: self.now, trace_id, payload }
     }

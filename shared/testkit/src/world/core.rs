@@ -11,6 +11,7 @@ use super::hazards::{Hazard, Hazards};
 use super::history::History;
 use super::instances::Instances;
 use super::lanes::Lane;
+use super::orders::Shop;
 use super::sabotage::{Misjudgement, Sabotage, Slip};
 use super::stream::Shard;
 use super::trace::Trace;
@@ -33,6 +34,9 @@ pub(super) struct Core {
     pub(super) lanes: Vec<Lane>,
     pub(super) shards: Vec<Shard>,
     pub(super) instances: Instances,
+    pub(super) shop: Shop,
+    /// Whether what is sent is to be delivered although it was sent before.
+    pub(super) sending_anew: bool,
     pub(super) history: History,
     pub(super) trace: Trace,
     agenda: BTreeMap<(Timestamp, u64), Action>,
@@ -65,6 +69,8 @@ impl Core {
             lanes: Vec::new(),
             shards: Vec::new(),
             instances: Instances::default(),
+            shop: Shop::default(),
+            sending_anew: false,
             history: History::default(),
             trace,
             agenda: BTreeMap::new(),

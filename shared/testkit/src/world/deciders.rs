@@ -3,12 +3,12 @@
 use domain::activity::{ActivePlayers, EventCounts};
 use domain::graph::FollowGraph;
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
-use domain::orders::OrderViews;
+use domain::orders::{GAPS, OrderViews};
 use domain::posts::PostCounts;
 use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
-use domain::{Decider, Decision, Guard, Need, RowError, State, Table, Write};
-use events::{Consumer, Event, EventType, Payload};
+use domain::{Content, Decider, Decision, Guard, Need, RowError, State, Table, Write};
+use events::{Consumer, Event, EventType, Payload, QueueOrder};
 use serde_json::json;
 
 use super::probes::{Medals, Presence};
@@ -45,9 +45,17 @@ impl Role {
     /// Returns the name of the role's queue.
     pub(super) fn queue(self) -> &'static str {
         match self {
-            Self::Production(consumer) => consumer.as_str(),
+            Self::Production(consumer) => consumer.queue_name(),
             Self::Presence => "presence",
             Self::Medals => "medals",
+        }
+    }
+
+    /// Returns in which order the role's queue hands out messages.
+    pub(super) fn queue_order(self) -> QueueOrder {
+        match self {
+            Self::Production(consumer) => consumer.queue_order(),
+            Self::Presence | Self::Medals => QueueOrder::Standard,
         }
     }
 
@@ -99,10 +107,16 @@ impl Decider for Roleplay {
             return self.decider.decide(event, state);
         }
         let mut decision = self.decider.decide(event, &self.bent(event, state))?;
-        if let Decision::Apply { writes, .. } = &mut decision {
+        if let Decision::Apply { writes, .. } | Decision::Continue { writes, .. } = &mut decision {
+            writes.retain(|write| !self.leaves_out(write));
             writes.iter_mut().for_each(|write| self.bend(event, write));
         }
-        Ok(decision)
+        match decision {
+            Decision::Wait { writes, checks, .. } if self.misjudges(Misjudgement::GapsSkipped) => {
+                Ok(Decision::Apply { writes, checks })
+            }
+            decision => Ok(decision),
+        }
     }
 }
 
@@ -136,6 +150,14 @@ impl Roleplay {
             bent.insert(key, row);
         }
         bent
+    }
+
+    fn leaves_out(&self, write: &Write) -> bool {
+        let Write::Replace { key, content, .. } = write else { return false };
+        let closes_gap = key.partition == GAPS && *content == Content::Tombstone;
+        let snapshot = key.table == Table::Ledger && key.sort == "SNAPSHOT";
+        closes_gap && self.misjudges(Misjudgement::GapsLeftListed)
+            || snapshot && self.misjudges(Misjudgement::SnapshotsLeftOut)
     }
 
     fn bend(&self, event: &Event, write: &mut Write) {

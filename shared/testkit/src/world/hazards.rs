@@ -9,6 +9,8 @@ use fastrand::Rng;
 pub enum Hazard {
     /// A client repeats a command that was answered.
     CommandRepeated,
+    /// An order's event comes into the store only after those behind it.
+    EventWithheld,
     /// The relay dies after it has sent a part of its batch.
     RelayCrash,
     /// The relay's answer is lost after it has sent its batch.
@@ -57,8 +59,9 @@ pub enum Hazard {
 
 impl Hazard {
     /// All kinds.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::CommandRepeated,
+        Self::EventWithheld,
         Self::RelayCrash,
         Self::RelayAnswerLost,
         Self::SentTwice,

@@ -18,6 +18,10 @@ pub(super) struct History {
     pub(super) refused: Vec<String>,
     /// Every message that was sent to a consumer's queue.
     pub(super) messages: BTreeMap<MessageId, Story>,
+    /// Wake-ups that were acknowledged although the order had not come to them and nobody was told of what is missing.
+    pub(super) skipped: Vec<MessageId>,
+    /// Messages that were done although one before them in their group went back.
+    pub(super) overtaken: Vec<MessageId>,
     /// Rows that a commit replaced by what they were.
     pub(super) idle: Vec<Key>,
     /// Claims as they were committed, with the number of their commits.
@@ -87,6 +91,13 @@ impl History {
         };
         let events = self.events.iter().filter(concerned).map(|event| event.aggregate_id.clone());
         events.chain([item.to_owned()]).collect()
+    }
+
+    /// Whether some delivery of an event has told that its aggregate's gap stays unresolved.
+    pub(super) fn told_of(&self, event_id: EventId) -> bool {
+        let stories = self.messages.values().filter(|story| story.body == Body::Event(event_id));
+        let mut outcomes = stories.flat_map(|story| &story.outcomes);
+        outcomes.any(|(_, outcome)| matches!(outcome, Outcome::Unresolved(_)))
     }
 
     /// Returns the events that a role refused as too old and never applied.

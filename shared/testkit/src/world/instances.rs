@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use consumer::{
-    Attempt, BatchReport, Busy, CommitError, Conditions, Cost, FetchError, MessageId, Operation, Plan,
-    VisibilityChange, VisibilityError,
+    Attempt, BatchReport, Busy, CommitError, Conditions, Cost, FetchError, HOLDS_MAX, MessageId, Operation, Outcome,
+    Plan, VisibilityChange, VisibilityError,
 };
 use domain::{Key, Need, State};
 use events::Timestamp;
@@ -75,10 +75,7 @@ impl Core {
     pub(super) fn start(&mut self, lane: usize, batch: &[queue::Delivery]) {
         let id = self.instances.next;
         self.instances.next += 1;
-        let held = batch
-            .iter()
-            .map(|delivery| Held { message: delivery.message.id, receipt: delivery.receipt.clone() })
-            .collect();
+        let held = batch.iter().map(Held::of).collect();
         let deliveries: Vec<consumer::Delivery> = batch.iter().filter_map(delivery).collect();
         let role = self.lanes[lane].role;
         self.note(|core| {
@@ -124,6 +121,7 @@ impl Core {
             }
         }
         self.history.efforts.push((report.records.len(), report.cost.calls));
+        self.note_groups(&invocation.held, report);
         if !invocation.awaited {
             self.note(|_| format!("invocation {id} ends, and nobody waits for it"));
         } else if self.strikes(Hazard::ReportLost) {
@@ -131,6 +129,20 @@ impl Core {
             self.ended(invocation.lane, &invocation.held, None);
         } else {
             self.ended(invocation.lane, &invocation.held, Some(report));
+        }
+    }
+
+    /// Looks whether a record was done although one before it in its group went back and held the others.
+    fn note_groups(&mut self, held: &[Held], report: &BatchReport) {
+        let outcomes: Vec<_> = held.iter().zip(&report.records).filter(|(held, _)| held.group.is_some()).collect();
+        for (position, (held, record)) in outcomes.iter().enumerate() {
+            let before = outcomes[..position].iter().filter(|(before, _)| before.group == held.group);
+            let held_back = before
+                .into_iter()
+                .any(|(before, record)| before.receive_count < HOLDS_MAX && goes_back(&record.outcome));
+            if held_back && record.outcome.acknowledges() {
+                self.history.overtaken.push(held.message);
+            }
         }
     }
 
@@ -396,6 +408,10 @@ fn delivery(delivery: &queue::Delivery) -> Option<consumer::Delivery> {
         group: delivery.message.group_id.clone(),
         body: delivery.message.body.clone().into_bytes(),
     })
+}
+
+fn goes_back(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Retry(_) | Outcome::Waiting(_))
 }
 
 fn busy(busy: Busy) -> Result<Cost, CommitError> {

@@ -1,18 +1,20 @@
 //! Queues with their event source mappings: messages in, batches out, dead letters aside.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use consumer::{BatchReport, Outcome};
-use events::Timestamp;
-use queue::{Delivery, MessageId, QueueName, ReceiptHandle, ReceiveRequest, SendRequest, attribute_names};
+use events::{QueueOrder, Timestamp};
+use queue::{Delivery, MessageId, QueueName, Queues, ReceiptHandle, ReceiveRequest, SendRequest, attribute_names};
 
 use super::core::{Core, event_time, queue_time};
 use super::deciders::Role;
 use super::hazards::Hazard;
 use super::history::{Body, Fate, Story};
 use super::sabotage::Slip;
+use crate::sample;
 
+/// How the name of a FIFO queue ends.
+const FIFO_ENDING: &str = ".fifo";
 /// As in the templates: six times the function's timeout and the batching window.
 pub(super) const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(190);
 /// As in the templates.
@@ -39,6 +41,19 @@ pub(super) struct Lane {
 pub(super) struct Held {
     pub(super) message: MessageId,
     pub(super) receipt: ReceiptHandle,
+    pub(super) group: Option<String>,
+    pub(super) receive_count: u32,
+}
+
+impl Held {
+    pub(super) fn of(delivery: &Delivery) -> Self {
+        Self {
+            message: delivery.message.id,
+            receipt: delivery.receipt.clone(),
+            group: delivery.message.group_id.clone(),
+            receive_count: delivery.receive_count,
+        }
+    }
 }
 
 impl Core {
@@ -48,18 +63,29 @@ impl Core {
     /// The queues cannot be made with these names and values.
     pub(super) fn add_lane(&mut self, role: Role, max_receive_count: u32) -> Result<(), queue::Error> {
         let queue = QueueName::parse(role.queue())?;
-        let dead_letters = QueueName::parse(&format!("{queue}-dead-letters"))?;
+        let (base, ending) =
+            role.queue().strip_suffix(FIFO_ENDING).map_or((role.queue(), ""), |base| (base, FIFO_ENDING));
+        let dead_letters = QueueName::parse(&format!("{base}-dead-letters{ending}"))?;
         let now = queue_time(self.now);
+        let fifo: &[(&str, &str)] = match role.queue_order() {
+            QueueOrder::Standard => &[],
+            QueueOrder::FifoByAggregate => &[
+                (attribute_names::FIFO_QUEUE, "true"),
+                (attribute_names::DEDUPLICATION_SCOPE, "messageGroup"),
+                (attribute_names::FIFO_THROUGHPUT_LIMIT, "perMessageGroupId"),
+            ],
+        };
+        let create = |queues: &mut Queues, name: &QueueName, own: &[(&str, &str)]| {
+            let all = fifo.iter().chain(own).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            queues.create(name, &all.collect(), now).map(|_| ())
+        };
         let retention = DEAD_LETTER_RETENTION.as_secs().to_string();
-        let attributes = BTreeMap::from([(attribute_names::MESSAGE_RETENTION_PERIOD.to_owned(), retention)]);
-        self.queues.create(&dead_letters, &attributes, now)?;
+        create(&mut self.queues, &dead_letters, &[(attribute_names::MESSAGE_RETENTION_PERIOD, &retention)])?;
         let target = self.queues.arn(&dead_letters);
         let redrive = format!(r#"{{"deadLetterTargetArn":"{target}","maxReceiveCount":{max_receive_count}}}"#);
-        let attributes = BTreeMap::from([
-            (attribute_names::VISIBILITY_TIMEOUT.to_owned(), VISIBILITY_TIMEOUT.as_secs().to_string()),
-            (attribute_names::REDRIVE_POLICY.to_owned(), redrive),
-        ]);
-        self.queues.create(&queue, &attributes, now)?;
+        let timeout = VISIBILITY_TIMEOUT.as_secs().to_string();
+        let own = [(attribute_names::VISIBILITY_TIMEOUT, &*timeout), (attribute_names::REDRIVE_POLICY, &*redrive)];
+        create(&mut self.queues, &queue, &own)?;
         self.lanes.push(Lane { role, queue, dead_letters, running: 0, poll_at: None });
         Ok(())
     }
@@ -68,12 +94,46 @@ impl Core {
     pub(super) fn send(&mut self, role: Role, body: String, content: Body, delay: Duration) {
         let lane = role.lane();
         let delay = Duration::from_secs(delay.as_secs());
-        let request = SendRequest { delay: Some(delay), ..SendRequest::from_body(body) };
+        let request = match role.queue_order() {
+            QueueOrder::Standard => SendRequest { delay: Some(delay), ..SendRequest::from_body(body) },
+            QueueOrder::FifoByAggregate => SendRequest {
+                group_id: Some(self.group(&content)),
+                deduplication_id: Some(self.deduplication_id(&content)),
+                ..SendRequest::from_body(body)
+            },
+        };
         let Ok(message) = self.queues.send(&self.lanes[lane].queue, request, queue_time(self.now)) else { return };
+        if self.history.messages.contains_key(&message.id) {
+            self.note(|core| format!("{} sent again within five minutes", core.story_name(message.id)));
+            return;
+        }
         let story = Story { role, body: content, outcomes: Vec::new(), receives: 0, fate: Fate::Waiting };
         self.history.messages.insert(message.id, story);
         self.note(|core| format!("{} sent, visible in {delay:?}", core.story_name(message.id)));
         self.wake_mapping(lane, self.now + delay);
+    }
+
+    /// Sends a message that was sent before, and is to be delivered although it was.
+    pub(super) fn send_anew(&mut self, role: Role, body: String, content: Body) {
+        self.sending_anew = true;
+        self.send(role, body, content, Duration::ZERO);
+        self.sending_anew = false;
+    }
+
+    /// Returns the group of a message: its aggregate.
+    fn group(&self, content: &Body) -> String {
+        match content {
+            Body::Event(event_id) => self.history.names(*event_id).concat(),
+            Body::Poison(_) => sample::order_id(0).to_string(),
+        }
+    }
+
+    /// Returns by what a FIFO queue tells a message that comes twice. One that is sent anew on purpose is another one.
+    fn deduplication_id(&mut self, content: &Body) -> String {
+        match content {
+            Body::Event(event_id) if !self.sending_anew => event_id.to_string(),
+            Body::Event(_) | Body::Poison(_) => format!("anew-{:032x}", self.random.u128(..)),
+        }
     }
 
     /// Lets a mapping look into its queue at a moment, unless it will before.
@@ -109,7 +169,7 @@ impl Core {
             }
             return;
         }
-        if self.strikes(Hazard::Shuffled) {
+        if self.lanes[lane].role.queue_order() == QueueOrder::Standard && self.strikes(Hazard::Shuffled) {
             self.random.shuffle(&mut batch);
         }
         for delivery in &batch {
@@ -119,8 +179,7 @@ impl Core {
         }
         if self.slips(Slip::AcknowledgedOnReceipt) {
             for delivery in &batch {
-                let held = Held { message: delivery.message.id, receipt: delivery.receipt.clone() };
-                self.delete(lane, &held, None);
+                self.delete(lane, &Held::of(delivery), None);
             }
         }
         self.lanes[lane].running += 1;
@@ -171,6 +230,7 @@ impl Core {
         if deleted == Ok(queue::Deletion::Deleted) {
             self.note(|core| format!("{} acknowledged", core.story_name(held.message)));
             self.settle(held.message, Fate::Acknowledged(outcome));
+            self.note_skipped(held.message);
         }
     }
 
@@ -193,7 +253,7 @@ impl Core {
             for Delivery { message, receipt, .. } in received.deliveries {
                 let Some(story) = self.history.messages.get(&message.id) else { continue };
                 let (role, content) = (story.role, story.body.clone());
-                self.send(role, message.body.clone(), content, Duration::ZERO);
+                self.send_anew(role, message.body.clone(), content);
                 if self.queues.delete_message(&dead_letters, &receipt, queue_time(self.now)).is_ok() {
                     self.settle(message.id, Fate::Redriven);
                 }

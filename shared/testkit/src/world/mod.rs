@@ -17,6 +17,7 @@ mod deciders;
 mod history;
 mod instances;
 mod lanes;
+mod orders;
 mod port;
 mod probes;
 mod slot;
@@ -32,6 +33,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use consumer::{BatchReport, Driver, Weakness, with_weakness};
+use events::QueueOrder;
 use fastrand::Rng;
 use queue::{Configuration, Queues, Receipts};
 use thiserror::Error;
@@ -51,6 +53,8 @@ use crate::sample;
 
 /// Things that happen in a world before it counts as one that never comes to rest.
 const STEPS_MAX: u64 = 200_000;
+/// `maxReceiveCount` as in the templates.
+const RECEIVES_DECLARED: u32 = 20;
 /// Parts of the stream.
 const SHARDS: usize = 2;
 
@@ -168,14 +172,20 @@ impl World {
         core.hazards = Hazards::drawn(&mut core.random);
         core.shards = (0..SHARDS).map(|_| Shard::default()).collect();
         // As declared, or so few that an outage fills the dead letter queues.
-        let max_receive_count = [20, 20, 2, 4][core.random.usize(0..4)];
+        let max_receive_count = [RECEIVES_DECLARED, RECEIVES_DECLARED, 2, 4][core.random.usize(0..4)];
         for role in Role::all() {
+            let max_receive_count = match role.queue_order() {
+                QueueOrder::Standard => max_receive_count,
+                // A message may hold those behind it for half of the receives that are declared, so fewer would not do.
+                QueueOrder::FifoByAggregate => RECEIVES_DECLARED,
+            };
             core.add_lane(role, max_receive_count).map_err(|error| self.failure("queues", error.to_string()))?;
         }
         let traffic = Traffic {
             players: core.random.u32(2..=5),
-            games: core.random.u32(0..=9),
+            games: core.random.u32(0..=8),
             acts: core.random.u32(0..=8),
+            commands: core.random.u32(0..=7),
             span: core.millis(100, 60_000),
         };
         core.note(|core| format!("{traffic:?}, {max_receive_count} receives, {:?}", core.hazards));

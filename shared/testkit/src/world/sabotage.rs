@@ -27,6 +27,12 @@ pub enum Misjudgement {
     DeltaGuardedByNewer,
     /// A consumer decides as if none of its rows were there yet.
     RowsForgotten(Consumer),
+    /// A gap in an order's events is not waited for: the message is acknowledged at once.
+    GapsSkipped,
+    /// An order whose missing events have come stays on the list of gaps.
+    GapsLeftListed,
+    /// Orders are never kept as snapshots.
+    SnapshotsLeftOut,
     /// A consumer takes restricted players for visible ones.
     RestrictionsForgotten(Consumer),
 }

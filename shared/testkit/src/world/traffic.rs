@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::games::EndGame;
-use events::{GameResult, PlayerId, PostId, Rating, ReactionKind, TimeControl, Timestamp};
+use events::{GameResult, OrderId, PlayerId, PostId, QueueOrder, Rating, ReactionKind, TimeControl, Timestamp};
 
 use super::commands::Command;
 use super::core::Core;
@@ -14,6 +14,8 @@ use crate::sample;
 
 /// Posts of a world, at most.
 const POSTS: u32 = 3;
+/// Orders of a world, at most.
+const ORDERS: u32 = 2;
 /// Occasions for an outage of the tables.
 const OUTAGES_MAX: usize = 8;
 /// Bodies that are no event for any consumer, by what is wrong with them.
@@ -43,6 +45,8 @@ pub(super) struct Traffic {
     pub(super) games: u32,
     /// Other things that players do.
     pub(super) acts: u32,
+    /// Commands on each order, at most.
+    pub(super) commands: u32,
     /// How long it goes on.
     pub(super) span: Duration,
 }
@@ -66,6 +70,9 @@ impl Core {
             let moment = self.moment_in(traffic.span);
             self.at(start + moment, move |core| core.command(&command));
         }
+        for number in 0..ORDERS {
+            self.plan_order(&sample::order_id(number), traffic);
+        }
         // While games are on their way to the consumers, so that what a decision has read changes before its commit.
         for moment in moments {
             if self.random.u8(0..4) == 0 {
@@ -81,7 +88,12 @@ impl Core {
             }
         }
         for role in Role::all() {
-            for (kind, body) in POISONS {
+            // In a group there is somebody behind it, whom a body that may be readable some day holds up.
+            let kinds = match role.queue_order() {
+                QueueOrder::Standard => vec![POISONS[self.random.usize(0..POISONS.len())]],
+                QueueOrder::FifoByAggregate => vec![POISONS[0], POISONS[5], POISONS[5], POISONS[5]],
+            };
+            for (kind, body) in kinds {
                 if self.strikes(Hazard::Poison) {
                     let moment = self.moment_in(traffic.span);
                     self.at(start + moment, move |core| {
@@ -92,6 +104,21 @@ impl Core {
         }
     }
 
+    /// Plans the commands on an order: it is placed first, and then anything is tried.
+    fn plan_order(&mut self, order_id: &OrderId, traffic: Traffic) {
+        let count = self.random.u32(0..=traffic.commands);
+        let mut moments: Vec<Duration> = (0..count).map(|_| self.moment_in(traffic.span)).collect();
+        moments.sort();
+        for (position, moment) in moments.into_iter().enumerate() {
+            let command = match (position, self.random.u8(0..40)) {
+                (0, _) => Command::Order(order_id.clone(), self.placement(traffic.players)),
+                (_, 0) => Command::PayByCents(order_id.clone()),
+                (_, _) => Command::Order(order_id.clone(), self.order_request(traffic.players)),
+            };
+            self.at(self.now + moment, move |core| core.command(&command));
+        }
+    }
+
     /// Publishes some events again, as an operator does after an outage.
     pub(super) fn republish(&mut self) {
         for event in self.history.events.clone() {
@@ -99,7 +126,7 @@ impl Core {
                 let roles: Vec<Role> = Role::of(event.payload.event_type()).collect();
                 let role = roles[self.random.usize(0..roles.len())];
                 self.note(|_| format!("{} is published again", event.aggregate_id));
-                self.send(role, event.encode(), Body::Event(event.event_id), Duration::ZERO);
+                self.send_anew(role, event.encode(), Body::Event(event.event_id));
             }
         }
     }

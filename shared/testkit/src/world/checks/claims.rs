@@ -30,7 +30,9 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     }
     let game = |event: &Event| event.payload.event_type() == EventType::GameEnded;
     claimed(core, Role::Production(Consumer::GameEndedStatistics), game)?;
-    claimed(core, Role::Production(Consumer::Activity), |_| true)?;
+    claimed(core, Role::Production(Consumer::Activity), |event| {
+        event.payload.event_type().consumers().iter().any(|consumer| consumer == Consumer::Activity)
+    })?;
     claimed(core, Role::Medals, |event| {
         let Payload::GameEnded(game) = &event.payload else { return false };
         winner(game).is_none()

@@ -10,6 +10,7 @@ mod graph;
 mod histogram;
 mod medals;
 mod messages;
+mod orders;
 mod presence;
 mod statistics;
 
@@ -28,7 +29,7 @@ pub(super) struct Broken {
 type Check = (&'static str, fn(&mut Core) -> Result<(), Broken>);
 
 /// All checks.
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     ("messages", messages::check),
     ("boards", boards::check),
     ("histogram", histogram::check),
@@ -36,6 +37,7 @@ const CHECKS: [Check; 11] = [
     ("counts", counts::check),
     ("graph", graph::check),
     ("activity", activity::check),
+    ("orders", orders::check),
     ("presence", presence::check),
     ("medals", medals::check),
     ("claims", claims::check),
