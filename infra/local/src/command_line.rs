@@ -39,7 +39,7 @@ pub struct CommandLine {
     pub binaries: Option<PathBuf>,
 
     /// Only starts the stack and replays nothing
-    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "rate"])]
+    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "actions", "rate"])]
     pub empty: bool,
 
     /// Ends after the comparison: exit code 1 if anything differs
@@ -105,11 +105,11 @@ pub struct ScalingOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
 pub struct ReplayOptions {
-    /// What is replayed: the bundled real games, or generated ones
+    /// What is replayed: the bundled real games, generated ones, or what players do among themselves
     #[arg(long, value_name = "NAME", default_value = "replay")]
     pub scenario: Scenario,
 
-    /// Players of the generated games
+    /// Players of the generated games or actions
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     pub players: u32,
 
@@ -117,7 +117,11 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "M", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
 
-    /// Games a second, at most; 0 is as fast as they go
+    /// Number of generated actions
+    #[arg(long, value_name = "M", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub actions: u32,
+
+    /// Games or actions a second, at most; 0 is as fast as they go
     #[arg(long, value_name = "R", default_value_t = 0)]
     pub rate: u32,
 }
@@ -129,6 +133,8 @@ pub enum Scenario {
     Replay,
     /// Generated games.
     Games,
+    /// Generated posts, reactions and follows.
+    Social,
 }
 
 /// How deliveries are disturbed.

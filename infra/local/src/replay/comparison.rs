@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::client::{Client, ClientError};
 use super::fold::{Cells, Fold, Results};
+use crate::stack::Stack;
 
 /// Rows of a page.
 const PAGE: usize = 100;
@@ -85,9 +86,25 @@ impl Comparison {
         }
     }
 
-    fn check<T: PartialEq + std::fmt::Debug>(&mut self, what: impl Fn() -> String, expected: &T, actual: &T) {
+    pub(super) fn check<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: impl Fn() -> String,
+        expected: &T,
+        actual: &T,
+    ) {
         if expected != actual {
             self.differ(format!("{}: expected {expected:?}, found {actual:?}", what()));
+        }
+    }
+}
+
+impl Comparison {
+    /// Notes queues that hold messages which were given up.
+    pub(super) fn differ_for_dead_letters(&mut self, stack: &Stack) {
+        for (queue, messages) in stack.dead_letters() {
+            if messages > 0 {
+                self.differ(format!("{queue} holds {messages} messages"));
+            }
         }
     }
 }
@@ -214,7 +231,7 @@ fn read_row(row: &Value) -> Result<Row, ComparisonError> {
 }
 
 /// An item of the table: keys and numbers.
-type Item = (String, String, BTreeMap<String, i64>);
+pub(super) type Item = (String, String, BTreeMap<String, i64>);
 
 fn compare_histograms(fold: &Fold, items: &[Item], comparison: &mut Comparison) {
     for time_control in TimeControl::ALL {
@@ -292,7 +309,7 @@ fn compare_maps<K: Ord + std::fmt::Debug>(
     }
 }
 
-fn scan(database: &Database, table: &str) -> Result<Vec<Item>, ComparisonError> {
+pub(super) fn scan(database: &Database, table: &str) -> Result<Vec<Item>, ComparisonError> {
     let failed =
         |source: Box<dyn std::error::Error + Send + Sync>| ComparisonError::Table { table: table.to_owned(), source };
     let mut items = Vec::new();
@@ -322,6 +339,6 @@ fn read_item(item: &Value) -> Item {
     (text("pk"), text("sk"), numbers.collect())
 }
 
-fn shape(what: &'static str, value: &Value) -> ComparisonError {
+pub(super) fn shape(what: &'static str, value: &Value) -> ComparisonError {
     ComparisonError::Shape { what, value: value.to_string() }
 }

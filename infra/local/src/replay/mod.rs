@@ -1,5 +1,6 @@
-//! Replays games through the HTTP API as a game server would, while moderators rename, restrict and reinstate players; waits
-//! until the stack is quiet, and compares what it shows with an independent fold.
+//! Plays a scenario through the HTTP API: games as a game server posts them, while moderators rename, restrict and reinstate
+//! players; or what players do among themselves. Waits until the stack is quiet, and compares what it shows with an
+//! independent fold.
 
 mod changes;
 mod client;
@@ -8,6 +9,7 @@ mod fold;
 mod game;
 mod generated;
 mod lag;
+mod social;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -81,21 +83,33 @@ pub async fn replay(
     stack: &Stack,
     screen: &Screen,
 ) -> Result<Verdict, ReplayError> {
-    let games = Arc::new(match options.scenario {
+    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
+    let views = views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)?;
+    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+    let games = match options.scenario {
         Scenario::Replay => real_games()?,
         Scenario::Games => {
             let until = Timestamp::from_millis(GENERATED_UNTIL_MS);
             generated_games(options.players, options.games, until, hostility.seed)
         }
-    });
-    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
-    let views = views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)?;
-    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+        Scenario::Social => return social::play(options, hostility, (stack, &views), &client, screen).await,
+    };
+    replay_games((options, hostility), games, (stack, views), &client, screen).await
+}
+
+async fn replay_games(
+    (options, hostility): (&ReplayOptions, &HostilityOptions),
+    games: Vec<Game>,
+    (stack, views): (&Stack, String),
+    client: &Client,
+    screen: &Screen,
+) -> Result<Verdict, ReplayError> {
+    let games = Arc::new(games);
     let fold = Fold::of(&games);
     let players: Vec<PlayerId> = fold.players().into_iter().cloned().collect();
     let changes = Arc::new(player_changes(&players, games.len(), hostility.seed));
     let fold = fold.with_changes(&changes);
-    post_players(&client, &players).await?;
+    post_players(client, &players).await?;
     screen.say(&format!(
         "{} players registered; posting {} games and {} changes of players",
         players.len(),
@@ -107,20 +121,15 @@ pub async fn replay(
     let started = Instant::now();
     let (posted, progress) = watch::channel(0);
     tokio::try_join!(
-        post_games(&client, &games, options.rate, &probe, &posted),
-        send_changes(&client, &changes, &progress)
+        post_games(client, &games, options.rate, &probe, &posted),
+        send_changes(client, &changes, &progress)
     )?;
     let posting = started.elapsed();
-    let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
-    quiet.map_err(|_| ReplayError::NotQuiet)??;
+    become_quiet(stack).await?;
     let draining = started.elapsed() - posting;
 
-    let mut comparison = compare(&fold, &client, stack.database(), &views).await?;
-    for (queue, messages) in stack.dead_letters() {
-        if messages > 0 {
-            comparison.differ(format!("{queue} holds {messages} messages"));
-        }
-    }
+    let mut comparison = compare(&fold, client, stack.database(), &views).await?;
+    comparison.differ_for_dead_letters(stack);
     screen.say(&boards(&comparison));
     let rate = games.len() as f64 / posting.as_secs_f64();
     screen.say(&format!(
@@ -133,6 +142,12 @@ pub async fn replay(
     ));
     screen.say(&verdict_text(&comparison));
     Ok(if comparison.differences == 0 { Verdict::Same } else { Verdict::Different })
+}
+
+/// Waits until nothing is under way any more.
+async fn become_quiet(stack: &Stack) -> Result<(), ReplayError> {
+    let quiet = timeout(QUIET_WITHIN, stack.wait_until_quiet()).await;
+    Ok(quiet.map_err(|_| ReplayError::NotQuiet)??)
 }
 
 async fn post_players(client: &Client, players: &[PlayerId]) -> Result<(), ClientError> {
@@ -211,19 +226,21 @@ fn lag_line(lag: &Lag) -> String {
 }
 
 fn verdict_text(comparison: &Comparison) -> String {
-    let Comparison { rows, cells, counters, places, differences, told, .. } = comparison;
-    let mut text = format!(
+    let Comparison { rows, cells, counters, places, .. } = comparison;
+    format!(
         "compared with an independent fold: {rows} rows and ranks, {places} places with neighbours, {cells} histogram cells, \
-         {counters} counters of results: "
-    );
+         {counters} counters of results: {}",
+        told(comparison)
+    )
+}
+
+/// Returns what differs in words.
+fn told(comparison: &Comparison) -> String {
+    let Comparison { differences, told, .. } = comparison;
     match differences {
-        0 => text.push_str("no difference"),
+        0 => "no difference".to_owned(),
         _ => {
-            let _ = write!(text, "{differences} differences");
-            for difference in told {
-                let _ = write!(text, "\n  {difference}");
-            }
+            told.iter().fold(format!("{differences} differences"), |text, difference| format!("{text}\n  {difference}"))
         }
     }
-    text
 }
