@@ -5,6 +5,7 @@ mod boards;
 mod commit;
 mod decode;
 mod fifo;
+mod inbox;
 mod outcome;
 mod ranges;
 mod refusal;

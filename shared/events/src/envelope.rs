@@ -10,8 +10,9 @@ use thiserror::Error;
 
 use crate::wrapping::unwrapped;
 use crate::{
-    EventId, EventType, FollowEnded, FollowStarted, GameEnded, PlayerRegistered, PlayerReinstated, PlayerRenamed,
-    PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
+    EventId, EventType, FanOutAdvanced, FollowEnded, FollowStarted, GameEnded, NotificationRequested, PlayerRegistered,
+    PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved,
+    Timestamp, TraceId,
 };
 
 /// One thing that happened. A pointer to the truth, not the truth.
@@ -57,6 +58,10 @@ pub enum Payload {
     FollowStarted(FollowStarted),
     /// A player follows another one no more.
     FollowEnded(FollowEnded),
+    /// One range of a post's audience has a page less to go.
+    FanOutAdvanced(FanOutAdvanced),
+    /// Somebody is to be told of something.
+    NotificationRequested(NotificationRequested),
 }
 
 impl Payload {
@@ -74,6 +79,8 @@ impl Payload {
             Self::ReactionRemoved(_) => EventType::ReactionRemoved,
             Self::FollowStarted(_) => EventType::FollowStarted,
             Self::FollowEnded(_) => EventType::FollowEnded,
+            Self::FanOutAdvanced(_) => EventType::FanOutAdvanced,
+            Self::NotificationRequested(_) => EventType::NotificationRequested,
         }
     }
 }
@@ -264,6 +271,8 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
         EventType::ReactionRemoved => serde_json::from_str(raw.get()).map(Payload::ReactionRemoved),
         EventType::FollowStarted => serde_json::from_str(raw.get()).map(Payload::FollowStarted),
         EventType::FollowEnded => serde_json::from_str(raw.get()).map(Payload::FollowEnded),
+        EventType::FanOutAdvanced => serde_json::from_str(raw.get()).map(Payload::FanOutAdvanced),
+        EventType::NotificationRequested => serde_json::from_str(raw.get()).map(Payload::NotificationRequested),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

@@ -10,6 +10,7 @@ mod wrapping;
 
 mod follows;
 mod game_ended;
+mod notifications;
 mod players;
 mod posts;
 mod reactions;
@@ -18,7 +19,8 @@ mod topology;
 pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
 pub use follows::{FollowEnded, FollowStarted};
 pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};
-pub use identity::{EventId, GameId, InvalidId, PlayerId, PostId, TraceId, Username};
+pub use identity::{EventId, GameId, InvalidId, NotificationId, PlayerId, PostId, TraceId, Username};
+pub use notifications::{FanOutAdvanced, NotificationCause, NotificationRequested};
 pub use players::{PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted};
 pub use posts::{PostDeleted, PostPublished};
 pub use reactions::{ReactionAdded, ReactionKind, ReactionRemoved, UnknownReactionKind};

@@ -34,11 +34,15 @@ pub enum EventType {
     FollowStarted,
     /// A player follows another one no more.
     FollowEnded,
+    /// One range of a post's audience has a page less to go.
+    FanOutAdvanced,
+    /// Somebody is to be told of something.
+    NotificationRequested,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::GameEnded,
         Self::PlayerRegistered,
         Self::PlayerRenamed,
@@ -50,12 +54,16 @@ impl EventType {
         Self::ReactionRemoved,
         Self::FollowStarted,
         Self::FollowEnded,
+        Self::FanOutAdvanced,
+        Self::NotificationRequested,
     ];
 
     /// Returns the consumers that get events of this type.
     pub const fn consumers(self) -> Consumers {
         /// What a player does.
         const DONE: &[Consumer] = &[Consumer::Activity, Consumer::ActivePlayers];
+        /// What others are told of besides.
+        const TOLD: &[Consumer] = &[Consumer::FanOut, Consumer::Activity, Consumer::ActivePlayers];
         match self {
             Self::GameEnded => Consumers {
                 first: Consumer::GameEnded,
@@ -65,9 +73,14 @@ impl EventType {
             Self::PlayerRestricted | Self::PlayerReinstated => {
                 Consumers { first: Consumer::PlayerChanged, others: &[Consumer::Activity] }
             }
-            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
-            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
-            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
+            Self::PostPublished => Consumers { first: Consumer::PostChanged, others: TOLD },
+            Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
+            Self::ReactionAdded => Consumers { first: Consumer::ReactionChanged, others: TOLD },
+            Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
+            Self::FollowStarted => Consumers { first: Consumer::FollowChanged, others: TOLD },
+            Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
+            Self::FanOutAdvanced => Consumers { first: Consumer::FanOut, others: &[] },
+            Self::NotificationRequested => Consumers { first: Consumer::NotificationRequested, others: &[] },
         }
     }
 
@@ -85,6 +98,8 @@ impl EventType {
             Self::ReactionRemoved => "reaction_removed",
             Self::FollowStarted => "follow_started",
             Self::FollowEnded => "follow_ended",
+            Self::FanOutAdvanced => "fan_out_advanced",
+            Self::NotificationRequested => "notification_requested",
         }
     }
 
@@ -101,7 +116,9 @@ impl EventType {
             | Self::ReactionAdded
             | Self::ReactionRemoved
             | Self::FollowStarted
-            | Self::FollowEnded => 1,
+            | Self::FollowEnded
+            | Self::FanOutAdvanced
+            | Self::NotificationRequested => 1,
         }
     }
 
@@ -113,6 +130,8 @@ impl EventType {
             Self::PostPublished | Self::PostDeleted => "post",
             Self::ReactionAdded | Self::ReactionRemoved => "reaction",
             Self::FollowStarted | Self::FollowEnded => "follow",
+            Self::FanOutAdvanced => "fan_out",
+            Self::NotificationRequested => "notification",
         }
     }
 }
@@ -175,11 +194,15 @@ pub enum Consumer {
     Activity,
     /// Counts active players by day.
     ActivePlayers,
+    /// Finds out who is to be told of what.
+    FanOut,
+    /// Puts notifications into inboxes.
+    NotificationRequested,
 }
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::GameEnded,
         Self::GameEndedStatistics,
         Self::PlayerChanged,
@@ -188,6 +211,8 @@ impl Consumer {
         Self::FollowChanged,
         Self::Activity,
         Self::ActivePlayers,
+        Self::FanOut,
+        Self::NotificationRequested,
     ];
 
     /// Returns the name of the function and of its queue, without the stack's prefix.
@@ -201,6 +226,8 @@ impl Consumer {
             Self::FollowChanged => "follow-changed",
             Self::Activity => "activity",
             Self::ActivePlayers => "active-players",
+            Self::FanOut => "fan-out",
+            Self::NotificationRequested => "notification-requested",
         }
     }
 }

@@ -13,6 +13,8 @@ use super::super::changes::{PlayerChange, player_changes};
 const AUTHORS_ONE_IN: usize = 4;
 /// Players whom a third of all follows go to.
 const STARS: usize = 3;
+/// One player in so many publishes a post after all follows, besides the stars.
+const LAST_ONE_IN: usize = 10;
 /// One post in so many is deleted in the end.
 const DELETED_ONE_IN: usize = 5;
 /// Of a hundred actions, how many are follows; as many are reactions.
@@ -71,7 +73,7 @@ impl Action {
     }
 }
 
-/// Everything that happens, in three parts, each of which begins when the one before has been answered.
+/// Everything that happens, in parts, each of which begins when the one before has been answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::replay) struct Script {
     /// Everybody.
@@ -80,7 +82,9 @@ pub(in crate::replay) struct Script {
     pub(super) posts: Vec<Action>,
     /// People follow and react, and moderators change players.
     pub(super) bustle: Vec<Action>,
-    /// Some posts are deleted.
+    /// The stars, and some others, publish a post for their followers.
+    pub(super) finale: Vec<Action>,
+    /// Some of the first posts are deleted.
     pub(super) end: Vec<Action>,
 }
 
@@ -123,7 +127,12 @@ impl Script {
         let bustle = mixed(bustle, player_changes(&players, actions as usize, seed));
         let end = posts.iter().step_by(DELETED_ONE_IN).skip(1).map(|(post, _)| Action::Delete(post.clone())).collect();
         let posts = posts.into_iter().map(|(post, author)| Action::Publish(post, author)).collect();
-        Self { players, posts, bustle, end }
+        let lasts = players.iter().enumerate().filter(|(number, _)| *number < STARS || number % LAST_ONE_IN == 0);
+        let last = |(number, player): (usize, &PlayerId)| {
+            Action::Publish(PostId::derived(&format!("{seed} last {number}")), player.clone())
+        };
+        let finale = lasts.map(last).collect();
+        Self { players, posts, bustle, finale, end }
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Compared {
     pub(super) lists: usize,
     pub(super) posts: usize,
     pub(super) counters: usize,
+    pub(super) notifications: usize,
 }
 
 /// Compares everything.
@@ -53,6 +54,7 @@ pub(super) async fn compare(
     for player in evenly(&players, LISTS_MAX) {
         compare_lists(fold, client, player, comparison).await?;
         compared.lists += 4;
+        compared.notifications += compare_inbox(fold, client, player, comparison).await?;
     }
     let posts: Vec<_> = fold.posts.keys().collect();
     for post in evenly(&posts, POSTS_MAX) {
@@ -145,6 +147,69 @@ async fn listed(client: &Client, player: &PlayerId, list: &str) -> Result<Vec<(S
             None => return Ok(players),
         }
     }
+}
+
+/// What a notification tells: kind, actor and post.
+type Told = (String, String, String);
+
+/// Compares an inbox: what is so still was told exactly once for each time, what was taken back not more often.
+async fn compare_inbox(
+    fold: &Fold,
+    client: &Client,
+    player: &PlayerId,
+    comparison: &mut Comparison,
+) -> Result<usize, ComparisonError> {
+    let expected = inbox(fold, player);
+    let mut told: BTreeMap<Told, usize> = BTreeMap::new();
+    let mut cursor = String::new();
+    loop {
+        let page = client.get(&format!("/players/{player}/notifications?limit={PAGE}{cursor}")).await?;
+        for row in page["notifications"].as_array().ok_or_else(|| shape("an inbox", &page))? {
+            let post = row["post_id"].as_str().unwrap_or_default().to_owned();
+            *told.entry((text(row, "kind")?, text(&row["actor"], "player_id")?, post)).or_default() += 1;
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    for key in expected.keys().chain(told.keys()).collect::<BTreeSet<_>>() {
+        let (least, most) = expected.get(key).copied().unwrap_or((0, 0));
+        let times = told.get(key).copied().unwrap_or(0);
+        if !(least..=most).contains(&times) {
+            comparison.differ(format!("{player} was told {times} times of {key:?}, not {least} to {most} times"));
+        }
+    }
+    Ok(told.values().sum())
+}
+
+/// Returns how often a player is told of what: at least and at most.
+fn inbox(fold: &Fold, player: &PlayerId) -> BTreeMap<Told, (usize, usize)> {
+    let mut expected = BTreeMap::new();
+    let mut tell = |kind: &str, actor: &PlayerId, post: &str, times| {
+        if !fold.is_hidden(actor) {
+            expected.insert((kind.to_owned(), actor.to_string(), post.to_owned()), times);
+        }
+    };
+    for ((follower, followed), starts) in &fold.starts {
+        if followed == player {
+            let still = fold.follows[&(follower.clone(), followed.clone())];
+            tell("follow", follower, "", (usize::from(still), *starts));
+        }
+    }
+    for ((post, reacting), adds) in &fold.adds {
+        let (author, deleted) = &fold.posts[post];
+        if author == player && reacting != player {
+            tell("reaction", reacting, post.as_str(), (if *deleted { 0 } else { *adds }, *adds));
+        }
+    }
+    for (post, audience) in &fold.audiences {
+        let (author, deleted) = &fold.posts[post];
+        if audience.contains(player) {
+            tell("post", author, post.as_str(), (usize::from(!deleted), 1));
+        }
+    }
+    expected
 }
 
 /// Returns whom a player may know, with how many of those followed follow them.

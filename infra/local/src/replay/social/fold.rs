@@ -19,6 +19,12 @@ pub(super) struct Fold {
     pub(super) reactions: BTreeMap<(PostId, PlayerId), Option<ReactionKind>>,
     /// By follower and followed: whether it is so still.
     pub(super) follows: BTreeMap<(PlayerId, PlayerId), bool>,
+    /// By follower and followed: how often it began.
+    pub(super) starts: BTreeMap<(PlayerId, PlayerId), usize>,
+    /// By post and player: how often the player reacted, or in another way.
+    pub(super) adds: BTreeMap<(PostId, PlayerId), usize>,
+    /// By post: those who followed its author when it was published.
+    pub(super) audiences: BTreeMap<PostId, BTreeSet<PlayerId>>,
     /// By type.
     pub(super) events: BTreeMap<&'static str, i64>,
 }
@@ -31,7 +37,7 @@ impl Fold {
             fold.profiles.insert(player.clone(), Profile::default());
             fold.happened("player_registered");
         }
-        for action in script.posts.iter().chain(&script.bustle).chain(&script.end) {
+        for action in script.posts.iter().chain(&script.bustle).chain(&script.finale).chain(&script.end) {
             fold.act(action);
         }
         fold
@@ -40,6 +46,7 @@ impl Fold {
     fn act(&mut self, action: &Action) {
         match action {
             Action::Publish(post, author) => {
+                self.audiences.insert(post.clone(), self.followers(author));
                 self.posts.insert(post.clone(), (author.clone(), false));
                 self.happened("post_published");
             }
@@ -52,6 +59,7 @@ impl Fold {
             Action::React(post, player, kind) => {
                 let before = self.reactions.insert((post.clone(), player.clone()), Some(*kind)).flatten();
                 if before != Some(*kind) {
+                    *self.adds.entry((post.clone(), player.clone())).or_default() += 1;
                     self.happened("reaction_added");
                 }
             }
@@ -62,6 +70,7 @@ impl Fold {
             }
             Action::Follow(follower, followed) => {
                 if self.follows.insert((follower.clone(), followed.clone()), true) != Some(true) {
+                    *self.starts.entry((follower.clone(), followed.clone())).or_default() += 1;
                     self.happened("follow_started");
                 }
             }
@@ -158,18 +167,24 @@ mod tests {
                 change(Step::Restrict),
                 change(Step::Restrict),
             ],
+            finale: vec![Action::Publish("q".parse().unwrap(), player("a"))],
             end: vec![Action::Delete(post.clone())],
         };
         let fold = Fold::of(&script);
         assert_eq!(fold.followers(&player("a")), BTreeSet::from([player("b")]));
         assert_eq!(fold.reactions_to(&post), BTreeMap::from([(ReactionKind::Love, 1)]));
-        assert_eq!((fold.posts_of(&player("a")), fold.is_hidden(&player("b"))), (0, true));
+        assert_eq!((fold.posts_of(&player("a")), fold.is_hidden(&player("b"))), (1, true));
+        let last: PostId = "q".parse().unwrap();
+        assert_eq!(fold.audiences[&last], BTreeSet::from([player("b")]));
+        assert!(fold.audiences[&post].is_empty());
+        assert_eq!(fold.starts[&(player("b"), player("a"))], 1);
+        assert_eq!(fold.adds[&(post, player("b"))], 2);
         let expected = [
             ("follow_started", 1),
             ("player_registered", 2),
             ("player_restricted", 1),
             ("post_deleted", 1),
-            ("post_published", 1),
+            ("post_published", 2),
             ("reaction_added", 2),
         ];
         assert_eq!(fold.events, BTreeMap::from(expected));

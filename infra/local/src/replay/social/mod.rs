@@ -39,7 +39,7 @@ pub(super) async fn play(
     let latencies = Latencies::default();
     let started = Instant::now();
     let mut sent = 0;
-    for part in [script.posts, script.bustle, script.end] {
+    for part in [script.posts, script.bustle, script.finale, script.end] {
         sent += part.len();
         act(client, Arc::new(part), options.rate, &latencies).await?;
     }
@@ -106,10 +106,10 @@ impl Latencies {
 }
 
 fn verdict(compared: &Compared, comparison: &Comparison) -> String {
-    let Compared { players, lists, posts, counters } = compared;
+    let Compared { players, lists, posts, counters, notifications } = compared;
     format!(
-        "compared with an independent fold: {players} players, {lists} lists to their ends, {posts} posts, {counters} counters \
-         of days: {}",
+        "compared with an independent fold: {players} players, {lists} lists to their ends, {posts} posts, {notifications} \
+         notifications, {counters} counters of days: {}",
         told(comparison)
     )
 }
