@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use consumer::Weakness;
+use events::Consumer;
 use testkit::Flaw;
 use testkit::world::{Campaign, Misjudgement, Sabotage, Slip, explained};
 
@@ -32,7 +33,12 @@ const CASES: &[Case] = &[
     Case { sabotages: &[Ledger(Flaw::FirstReasonSwallowed)], worlds: 100 },
     Case { sabotages: &[Ledger(Flaw::ClaimsShared)], worlds: 100 },
     Case { sabotages: &[Decider(Misjudgement::SameNumberIsNewer)], worlds: 100 },
-    Case { sabotages: &[Decider(Misjudgement::RowBeforeForgotten)], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RowsForgotten(Consumer::GameEnded))], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RowsForgotten(Consumer::PostChanged))], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RowsForgotten(Consumer::ReactionChanged))], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RowsForgotten(Consumer::FollowChanged))], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RestrictionsForgotten(Consumer::GameEnded))], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::RestrictionsForgotten(Consumer::PlayerChanged))], worlds: 100 },
     Case { sabotages: &[Decider(Misjudgement::DeltaGuardedByNewer)], worlds: 100 },
     Case { sabotages: &[Decider(Misjudgement::DeltaGuardedByNewer), Driver(Weakness::DeltaBesideNewer)], worlds: 100 },
     Case { sabotages: &[Frame(Slip::AcknowledgedOnReceipt)], worlds: 100 },

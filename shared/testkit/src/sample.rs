@@ -3,8 +3,8 @@
 use domain::players::Player;
 use domain::{Attributes, Key};
 use events::{
-    Event, EventId, GameEnded, GameId, GameResult, Payload, PlayerId, PlayerResult, Rating, TimeControl, Timestamp,
-    TraceId, Username,
+    Event, EventId, GameEnded, GameId, GameResult, Payload, PlayerId, PlayerResult, PostId, Rating, TimeControl,
+    Timestamp, TraceId, Username,
 };
 use serde_json::json;
 
@@ -34,6 +34,14 @@ pub fn player_id(number: u32) -> PlayerId {
 /// Never: such ids are valid.
 pub fn game_id(number: u32) -> GameId {
     valid(format!("game-{number:05}").parse())
+}
+
+/// Returns the post id with this number.
+///
+/// # Panics
+/// Never: such ids are valid.
+pub fn post_id(number: u32) -> PostId {
+    valid(format!("post-{number:05}").parse())
 }
 
 /// Returns the name of the player with this number.

@@ -1,31 +1,50 @@
 //! Who decides in a world: the production deciders, the probes, and any of them misjudging.
 
-use domain::leaderboard::{BoardRow, Leaderboard};
+use domain::activity::{ActivePlayers, EventCounts};
+use domain::graph::FollowGraph;
+use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
+use domain::posts::PostCounts;
+use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
-use domain::{Decider, Decision, Guard, Need, Row, RowError, State, Write};
-use events::{Consumer, Event, Payload};
+use domain::{Decider, Decision, Guard, Need, RowError, State, Table, Write};
+use events::{Consumer, Event, EventType, Payload};
 use serde_json::json;
 
 use super::probes::{Medals, Presence};
 use super::sabotage::Misjudgement;
 
-/// A consumer's role in the world: which decider runs behind which queue.
+/// A role in the world: which decider runs behind which queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    Leaderboard,
-    Statistics,
+    /// A consumer as it is in production.
+    Production(Consumer),
+    /// A probe of rows under source versions and of tombstones.
     Presence,
+    /// A probe of rows that are created once, of checks and of claims.
     Medals,
 }
 
 impl Role {
-    pub(super) const ALL: [Self; 4] = [Self::Leaderboard, Self::Statistics, Self::Presence, Self::Medals];
+    /// Returns all roles.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Consumer::ALL.into_iter().map(Self::Production).chain([Self::Presence, Self::Medals])
+    }
+
+    /// Returns the roles that get events of a type.
+    pub(super) fn of(event_type: EventType) -> impl Iterator<Item = Self> {
+        let probes = if event_type == EventType::GameEnded { &[Self::Presence, Self::Medals][..] } else { &[] };
+        event_type.consumers().iter().map(Self::Production).chain(probes.iter().copied())
+    }
+
+    /// Returns the role's place among all roles.
+    pub(super) fn lane(self) -> usize {
+        Self::all().take_while(|role| *role != self).count()
+    }
 
     /// Returns the name of the role's queue.
     pub(super) fn queue(self) -> &'static str {
         match self {
-            Self::Leaderboard => Consumer::GameEnded.as_str(),
-            Self::Statistics => Consumer::GameEndedStatistics.as_str(),
+            Self::Production(consumer) => consumer.as_str(),
             Self::Presence => "presence",
             Self::Medals => "medals",
         }
@@ -34,83 +53,100 @@ impl Role {
     /// Returns the consumer in whose name it decides. Probes borrow one.
     pub(super) fn consumer(self) -> Consumer {
         match self {
-            Self::Leaderboard | Self::Presence | Self::Medals => Consumer::GameEnded,
-            Self::Statistics => Consumer::GameEndedStatistics,
+            Self::Production(consumer) => consumer,
+            Self::Presence | Self::Medals => Consumer::GameEnded,
         }
     }
 
     /// Returns the decider, with its mistakes.
     pub(super) fn decider(self, misjudgements: Vec<Misjudgement>) -> Roleplay {
-        Roleplay { role: self, misjudgements }
+        let decider: Box<dyn Decider> = match self {
+            Self::Production(Consumer::GameEnded) => Box::new(Leaderboard),
+            Self::Production(Consumer::GameEndedStatistics) => Box::new(Statistics),
+            Self::Production(Consumer::PlayerChanged) => Box::new(PlayerOnBoards),
+            Self::Production(Consumer::PostChanged) => Box::new(PostCounts),
+            Self::Production(Consumer::ReactionChanged) => Box::new(ReactionCounts),
+            Self::Production(Consumer::FollowChanged) => Box::new(FollowGraph),
+            Self::Production(Consumer::Activity) => Box::new(EventCounts),
+            Self::Production(Consumer::ActivePlayers) => Box::new(ActivePlayers),
+            Self::Presence => Box::new(Presence),
+            Self::Medals => Box::new(Medals),
+        };
+        Roleplay { role: self, decider, misjudgements }
     }
 }
 
 /// A decider in its role.
-#[derive(Debug)]
 pub(super) struct Roleplay {
     role: Role,
+    decider: Box<dyn Decider>,
     misjudgements: Vec<Misjudgement>,
+}
+
+impl Decider for Roleplay {
+    fn needs(&self, event: &Event) -> Vec<Need> {
+        self.decider.needs(event)
+    }
+
+    fn further_needs(&self, event: &Event, state: &State) -> Result<Vec<Need>, RowError> {
+        self.decider.further_needs(event, state)
+    }
+
+    fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
+        if self.misjudgements.is_empty() {
+            return self.decider.decide(event, state);
+        }
+        let mut decision = self.decider.decide(event, &self.bent(event, state))?;
+        if let Decision::Apply { writes, .. } = &mut decision {
+            writes.iter_mut().for_each(|write| self.bend(event, write));
+        }
+        Ok(decision)
+    }
 }
 
 impl Roleplay {
     fn misjudges(&self, misjudgement: Misjudgement) -> bool {
         self.misjudgements.contains(&misjudgement)
     }
-}
 
-impl Decider for Roleplay {
-    fn needs(&self, event: &Event) -> Vec<Need> {
-        match self.role {
-            Role::Leaderboard => Leaderboard.needs(event),
-            Role::Statistics => Statistics.needs(event),
-            Role::Presence => Presence.needs(event),
-            Role::Medals => Medals.needs(event),
-        }
-    }
-
-    fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
-        match self.role {
-            Role::Statistics => Statistics.decide(event, state),
-            Role::Presence => Presence.decide(event, state),
-            Role::Medals => Medals.decide(event, state),
-            Role::Leaderboard if self.misjudgements.is_empty() => Leaderboard.decide(event, state),
-            Role::Leaderboard => self.misjudged(event, state),
-        }
-    }
-}
-
-impl Roleplay {
-    /// Decides on a state that is bent so that the decider does what the mistake would make it do.
-    fn misjudged(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload else { return Leaderboard.decide(event, state) };
+    /// Returns the state bent in such a way that the decider does what the mistake would make it do.
+    fn bent(&self, event: &Event, state: &State) -> State {
         let mut bent = state.clone();
-        for side in [&game.white, &game.black] {
-            let key = BoardRow::key(game.time_control, &side.player_id);
-            let row = bent.row(&key)?.clone();
-            let games = row.attributes.as_ref().and_then(|attributes| attributes.get("games")?.as_u64());
-            if self.misjudges(Misjudgement::SameNumberIsNewer) && games == Some(side.games) {
-                let mut row = row.clone();
-                if let Some(attributes) = &mut row.attributes {
-                    attributes.insert("games".to_owned(), json!(side.games - 1));
+        let consumer = self.role.consumer();
+        for need in self.decider.needs(event) {
+            let Need::Key(key) = need else { continue };
+            let Ok(row) = bent.row(&key) else { continue };
+            let mut row = row.clone();
+            if key.table == Table::Views && self.misjudges(Misjudgement::RowsForgotten(consumer)) {
+                row.attributes = None;
+            }
+            if let Some(attributes) = &mut row.attributes {
+                if self.misjudges(Misjudgement::RestrictionsForgotten(consumer)) {
+                    attributes.remove("restriction");
                 }
-                bent.insert(key.clone(), row);
-            }
-            if self.misjudges(Misjudgement::RowBeforeForgotten) && games.is_some_and(|games| games < side.games) {
-                bent.insert(key, Row { version: row.version, attributes: None });
-            }
-        }
-        let mut decision = Leaderboard.decide(event, &bent)?;
-        if self.misjudges(Misjudgement::DeltaGuardedByNewer)
-            && let Decision::Apply { writes, .. } = &mut decision
-        {
-            for write in writes {
-                if let Write::Replace { key, guard, .. } = write {
-                    let sides = [&game.white, &game.black].into_iter();
-                    let mut own = sides.filter(|side| *key == BoardRow::key(game.time_control, &side.player_id));
-                    *guard = own.next().map_or(*guard, |side| Guard::Newer(side.games));
+                let own = board_rows(event).into_iter().find(|(own, _)| *own == key);
+                if let (Some((_, games)), true) = (own, self.misjudges(Misjudgement::SameNumberIsNewer))
+                    && attributes.get("games") == Some(&json!(games))
+                {
+                    attributes.insert("games".to_owned(), json!(games - 1));
                 }
             }
+            bent.insert(key, row);
         }
-        Ok(decision)
+        bent
     }
+
+    fn bend(&self, event: &Event, write: &mut Write) {
+        if let (Write::Replace { key, guard, .. }, true) = (write, self.misjudges(Misjudgement::DeltaGuardedByNewer)) {
+            let own = board_rows(event).into_iter().find(|(own, _)| own == key);
+            *guard = own.map_or(*guard, |(_, games)| Guard::Newer(games));
+        }
+    }
+}
+
+/// Returns the board rows that a game's end concerns, each with the number of the game among the player's games.
+fn board_rows(event: &Event) -> Vec<(domain::Key, u64)> {
+    let Payload::GameEnded(game) = &event.payload else { return Vec::new() };
+    let sides = [&game.white, &game.black].into_iter();
+    sides.map(|side| (BoardRow::key(game.time_control, &side.player_id), side.games)).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use consumer::{Claim, Outcome};
 use domain::Key;
-use events::{Consumer, Event, EventId, Payload, PlayerId, Timestamp};
+use events::{Consumer, Event, EventId, Timestamp};
 use queue::MessageId;
 
 use super::deciders::Role;
@@ -26,8 +26,6 @@ pub(super) struct History {
     pub(super) source_versions: BTreeMap<(Key, u64), u32>,
     /// When a row was first written.
     pub(super) created: BTreeMap<Key, Timestamp>,
-    /// When a player was restricted.
-    pub(super) restricted: BTreeMap<PlayerId, Timestamp>,
     /// Claims that were swept, with the moment.
     pub(super) swept: Vec<(Claim, Timestamp)>,
     /// Records and ledger calls of every invocation that was reported.
@@ -78,15 +76,17 @@ impl History {
         self.event(event_id).map(|event| event.aggregate_id.clone()).into_iter().collect()
     }
 
-    /// Returns the names by which the trace knows an item and the games of the players and the board that its name holds.
+    /// Returns the names by which the trace knows an item, and those of the events that say something of one of the players,
+    /// posts, boards or days that the item's name holds.
     pub(super) fn concerning(&self, item: &str) -> Vec<String> {
+        let is_id = |part: &&str| part.chars().any(|character| character.is_ascii_lowercase() || character == '-');
+        let ids: Vec<&str> = item.split(['#', '/']).filter(is_id).collect();
         let concerned = |event: &&Event| {
-            let Payload::GameEnded(game) = &event.payload else { return false };
-            let board = item.starts_with("HISTOGRAM#") && item.contains(game.time_control.as_str());
-            board || [&game.white, &game.black].iter().any(|side| item.contains(side.player_id.as_str()))
+            let text = event.encode();
+            ids.iter().any(|id| text.contains(id))
         };
-        let games = self.events.iter().filter(concerned).map(|event| event.aggregate_id.clone());
-        games.chain([item.to_owned()]).collect()
+        let events = self.events.iter().filter(concerned).map(|event| event.aggregate_id.clone());
+        events.chain([item.to_owned()]).collect()
     }
 
     /// Returns the events that a role refused as too old and never applied.

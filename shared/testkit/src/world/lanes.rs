@@ -66,14 +66,13 @@ impl Core {
 
     /// Sends a message to a role's queue.
     pub(super) fn send(&mut self, role: Role, body: String, content: Body, delay: Duration) {
-        let lane = role as usize;
+        let lane = role.lane();
         let delay = Duration::from_secs(delay.as_secs());
         let request = SendRequest { delay: Some(delay), ..SendRequest::from_body(body) };
         let Ok(message) = self.queues.send(&self.lanes[lane].queue, request, queue_time(self.now)) else { return };
-        let name = self.name(&content);
-        self.note(|_| format!("{name} sent to {} as {}, visible in {delay:?}", role.queue(), message.id));
         let story = Story { role, body: content, outcomes: Vec::new(), receives: 0, fate: Fate::Waiting };
         self.history.messages.insert(message.id, story);
+        self.note(|core| format!("{} sent, visible in {delay:?}", core.story_name(message.id)));
         self.wake_mapping(lane, self.now + delay);
     }
 

@@ -11,6 +11,7 @@ mod sabotage;
 mod trace;
 
 mod checks;
+mod commands;
 mod core;
 mod deciders;
 mod history;
@@ -18,9 +19,9 @@ mod instances;
 mod lanes;
 mod port;
 mod probes;
-mod requests;
 mod slot;
 mod stream;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -44,8 +45,8 @@ use self::core::Core;
 use self::deciders::Role;
 use self::instances::{InvocationId, Start};
 use self::port::{Port, Shared, lock};
-use self::requests::Traffic;
 use self::stream::Shard;
+use self::traffic::Traffic;
 use crate::sample;
 
 /// Things that happen in a world before it counts as one that never comes to rest.
@@ -168,11 +169,15 @@ impl World {
         core.shards = (0..SHARDS).map(|_| Shard::default()).collect();
         // As declared, or so few that an outage fills the dead letter queues.
         let max_receive_count = [20, 20, 2, 4][core.random.usize(0..4)];
-        for role in Role::ALL {
+        for role in Role::all() {
             core.add_lane(role, max_receive_count).map_err(|error| self.failure("queues", error.to_string()))?;
         }
-        let traffic =
-            Traffic { players: core.random.u32(2..=5), games: core.random.u32(1..=14), span: core.millis(100, 60_000) };
+        let traffic = Traffic {
+            players: core.random.u32(2..=5),
+            games: core.random.u32(0..=9),
+            acts: core.random.u32(0..=8),
+            span: core.millis(100, 60_000),
+        };
         core.note(|core| format!("{traffic:?}, {max_receive_count} receives, {:?}", core.hazards));
         core.plan_traffic(traffic);
         Ok(())

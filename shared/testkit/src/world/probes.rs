@@ -1,13 +1,11 @@
 //! Deciders that use what no production decider uses yet: rows guarded by a source version, tombstones, rows that are created
-//! once, checks, and claims beside another consumer's.
+//! once, and claims beside another consumer's.
 
-use domain::players::Player;
+use domain::players::{Player, Visibility};
 use domain::{Attributes, Check, Content, Decider, Decision, Deltas, Guard, Key, Need, RowError, Spread, State, Write};
 use events::{Event, GameEnded, GameResult, Payload, PlayerId, PlayerResult};
 use serde_json::json;
 
-/// Attribute of a player's record that stops medals.
-pub(super) const RESTRICTED: &str = "restricted";
 /// Counter of a player's medals.
 pub(super) const MEDALS: &str = "medals";
 /// Counter of a player's drawn games.
@@ -35,7 +33,7 @@ impl Decider for Presence {
     }
 
     fn decide(&self, event: &Event, _state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Reject("no game".to_owned())) };
+        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Ignore("no game".to_owned())) };
         let writes = Self::sides(game).into_iter().map(|side| {
             let present = Content::Row(attributes([("games", json!(side.games))]));
             let content = if side.games % 2 == 1 { present } else { Content::Tombstone };
@@ -68,14 +66,17 @@ impl Decider for Medals {
     }
 
     fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
-        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Reject("no game".to_owned())) };
+        let Payload::GameEnded(game) = &event.payload else { return Ok(Decision::Ignore("no game".to_owned())) };
         let Some(winner) = winner(game) else {
             let drawn = [&game.white, &game.black].map(|side| counted(&side.player_id, DRAWN));
             return Ok(Decision::Apply { writes: drawn.to_vec(), checks: Vec::new() });
         };
         let player_key = Player::key(&winner.player_id);
         let record = state.row(&player_key)?;
-        if record.attributes.as_ref().is_some_and(|attributes| attributes.contains_key(RESTRICTED)) {
+        let Some(player) = record.decode::<Player>(&player_key)? else {
+            return Ok(Decision::Reject(format!("player {} has no record", winner.player_id)));
+        };
+        if player.visibility() == Visibility::Hidden {
             return Ok(Decision::Ignore("the winner is restricted".to_owned()));
         }
         let medal = attributes([("player_id", json!(winner.player_id))]);

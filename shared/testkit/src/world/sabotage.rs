@@ -1,6 +1,7 @@
 //! What a world can break on purpose: a sabotage that no check finds is a hole in the checks.
 
 use consumer::Weakness;
+use events::Consumer;
 
 use crate::Flaw;
 
@@ -24,8 +25,10 @@ pub enum Misjudgement {
     SameNumberIsNewer,
     /// Rows from which deltas are computed are guarded by their source version.
     DeltaGuardedByNewer,
-    /// The board's histogram change is computed as if there were no row yet.
-    RowBeforeForgotten,
+    /// A consumer decides as if none of its rows were there yet.
+    RowsForgotten(Consumer),
+    /// A consumer takes restricted players for visible ones.
+    RestrictionsForgotten(Consumer),
 }
 
 /// A mistake in an adapter.

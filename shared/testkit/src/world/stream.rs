@@ -28,6 +28,7 @@ pub(super) struct Shard {
 impl Core {
     /// Publishes an event, as the write of its record does.
     pub(super) fn publish(&mut self, event: Event) {
+        // As a table's partitions do: what happens to one item stays in one shard.
         let shard = event.aggregate_id.bytes().map(usize::from).sum::<usize>() % self.shards.len();
         self.note(|_| format!("{} published as {} on shard {shard}", event.aggregate_id, event.event_id));
         self.history.events.push(event.clone());
@@ -56,7 +57,7 @@ impl Core {
             if self.strikes(Hazard::RelayCrash) {
                 return self.relay_again(shard, "crashed");
             }
-            for role in Role::ALL {
+            for role in Role::of(event.payload.event_type()) {
                 self.relay_to(role, &event);
             }
         }

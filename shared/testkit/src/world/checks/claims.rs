@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use consumer::CLAIM_AGE_MAX;
-use events::{EventId, Payload};
+use events::{Consumer, Event, EventId, EventType, Payload};
 
 use super::super::core::Core;
 use super::super::deciders::Role;
@@ -28,7 +28,9 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
             return Err(Broken { what, about: core.history.names(claim.event_id) });
         }
     }
-    claimed(core, Role::Statistics, |_| true)?;
+    let game = |event: &Event| event.payload.event_type() == EventType::GameEnded;
+    claimed(core, Role::Production(Consumer::GameEndedStatistics), game)?;
+    claimed(core, Role::Production(Consumer::Activity), |_| true)?;
     claimed(core, Role::Medals, |event| {
         let Payload::GameEnded(game) = &event.payload else { return false };
         winner(game).is_none()
@@ -36,7 +38,7 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
 }
 
 /// Every event of a role has its claim, or was refused for its age.
-fn claimed(core: &Core, role: Role, claims: impl Fn(&events::Event) -> bool) -> Result<(), Broken> {
+fn claimed(core: &Core, role: Role, claims: impl Fn(&Event) -> bool) -> Result<(), Broken> {
     let too_old = core.history.too_old(role);
     let events = core.history.events.iter().filter(|event| claims(event));
     let expected: BTreeSet<EventId> =

@@ -1,8 +1,9 @@
-//! The histograms are a count of the boards' rows, in both their levels.
+//! The histograms are a count of the boards' visible rows, in both their levels.
 
 use std::collections::BTreeMap;
 
 use domain::leaderboard::{Block, HISTOGRAM_SPREAD, Histogram, block_key, top_key};
+use domain::players::Visibility;
 use events::{Rating, TimeControl};
 
 use super::super::core::Core;
@@ -12,8 +13,9 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     let rows = boards::rows(core)?;
     for board in TimeControl::ALL {
         let mut counted: BTreeMap<(TimeControl, u16), i64> = BTreeMap::new();
-        for (rating, _, _) in rows.iter().filter(|((of, _), _)| *of == board).map(|(_, row)| row) {
-            *counted.entry((board, *rating)).or_default() += 1;
+        let visible = rows.iter().filter(|(_, row)| row.visibility() == Visibility::Visible);
+        for (_, row) in visible.filter(|((of, _), _)| *of == board) {
+            *counted.entry((board, row.rating.points())).or_default() += 1;
         }
         let histogram = read(core, board);
         let cells = histogram.cells().map(|(rating, players)| ((board, rating), players)).collect();

@@ -1,9 +1,9 @@
-//! Every won game has one medal, and the counters are a recount of the medals. After a player's restriction has been written,
-//! none is created any more: what a decision relied on still held when it was committed.
+//! Every won game has one medal, and the counters are a recount of the medals. While a player is restricted none is created:
+//! what a decision relied on still held when it was committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::Payload;
+use events::{EventType, Payload, PlayerId, Timestamp};
 
 use super::super::core::Core;
 use super::super::deciders::Role;
@@ -27,18 +27,36 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
             continue;
         };
         let key = Medals::key(&event.aggregate_id);
-        let restricted = core.history.restricted.get(&winner.player_id);
-        match (standing.contains(&key), restricted) {
-            (true, Some(restricted)) if core.history.created.get(&key).is_none_or(|created| created > restricted) => {
-                let what = format!("{key} was created after {} was restricted at {restricted}", winner.player_id);
-                return Err(Broken { what, about: about() });
+        let restrictions = restrictions(core, &winner.player_id);
+        if !standing.contains(&key) {
+            if restrictions.is_empty() {
+                return Err(Broken { what: format!("{key} is missing"), about: about() });
             }
-            (true, Some(_) | None) => {
-                *expected.entry((Medals::counters(&winner.player_id), MEDALS.to_owned())).or_default() += 1;
-            }
-            (false, Some(_)) => {}
-            (false, None) => return Err(Broken { what: format!("{key} is missing"), about: about() }),
+            continue;
+        }
+        *expected.entry((Medals::counters(&winner.player_id), MEDALS.to_owned())).or_default() += 1;
+        let created = core.history.created.get(&key).copied();
+        let within = |(from, until): &&(Timestamp, Option<Timestamp>)| {
+            created.is_some_and(|created| *from < created && until.is_none_or(|until| created < until))
+        };
+        if let Some((from, _)) = restrictions.iter().find(within) {
+            let what = format!("{key} was created while {} was restricted, since {from}", winner.player_id);
+            return Err(Broken { what, about: about().into_iter().chain([winner.player_id.to_string()]).collect() });
         }
     }
     compare(&counters(core, "MEDALS#"), &expected, |(key, _)| core.history.concerning(&key.partition))
+}
+
+/// Returns from when until when a player was restricted.
+fn restrictions(core: &Core, player_id: &PlayerId) -> Vec<(Timestamp, Option<Timestamp>)> {
+    let mut restrictions: Vec<(Timestamp, Option<Timestamp>)> = Vec::new();
+    for event in core.history.events.iter().filter(|event| event.aggregate_id == player_id.as_str()) {
+        let open = restrictions.last_mut().filter(|(_, until)| until.is_none());
+        match (event.payload.event_type(), open) {
+            (EventType::PlayerReinstated, Some((_, until))) => *until = Some(event.occurred_at),
+            (EventType::PlayerRestricted, None) => restrictions.push((event.occurred_at, None)),
+            (_, _) => {}
+        }
+    }
+    restrictions
 }

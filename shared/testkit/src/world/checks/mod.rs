@@ -1,9 +1,12 @@
 //! What must be true of a world that has come to rest. Each check knows one promise, and compares with what the unique events
 //! in their order come to.
 
+mod activity;
 mod boards;
 mod claims;
+mod counts;
 mod effort;
+mod graph;
 mod histogram;
 mod medals;
 mod messages;
@@ -25,11 +28,14 @@ pub(super) struct Broken {
 type Check = (&'static str, fn(&mut Core) -> Result<(), Broken>);
 
 /// All checks.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 11] = [
     ("messages", messages::check),
     ("boards", boards::check),
     ("histogram", histogram::check),
     ("statistics", statistics::check),
+    ("counts", counts::check),
+    ("graph", graph::check),
+    ("activity", activity::check),
     ("presence", presence::check),
     ("medals", medals::check),
     ("claims", claims::check),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::Key;
 use domain::statistics::{DRAWS, LOSSES, WINS, day_key, total_key};
-use events::{GameResult, Payload};
+use events::{Consumer, GameResult, Payload};
 
 use super::super::core::Core;
 use super::super::deciders::Role;
@@ -28,7 +28,7 @@ pub(super) fn counters(core: &Core, prefix: &str) -> BTreeMap<Counter, i64> {
 }
 
 fn expected(core: &Core) -> BTreeMap<Counter, i64> {
-    let too_old = core.history.too_old(Role::Statistics);
+    let too_old = core.history.too_old(Role::Production(Consumer::GameEndedStatistics));
     let mut counters = BTreeMap::new();
     for event in core.history.events.iter().filter(|event| !too_old.contains(&event.event_id)) {
         let Payload::GameEnded(game) = &event.payload else { continue };

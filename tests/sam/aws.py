@@ -1,0 +1,113 @@
+"""An emulator of AWS of our own for the time of a test, and the parts of the built stack."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+import yaml
+
+REGION = "us-east-1"
+PREFIX = "players-engine"
+START_SECONDS_MAX = 60
+
+
+@contextmanager
+def emulator():
+    """Runs the emulator on a free port; yields its address. The functions that it starts inherit its environment."""
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+    }
+    os.environ.update({name: value for name, value in environment.items() if name.startswith("AWS_")})
+    log = Path("target/sam/emulator.log")
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["ministack"], env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            wait_for(lambda: listening(port), START_SECONDS_MAX, f"the emulator does not start, see {log}")
+            yield endpoint
+        finally:
+            # Its whole group: the functions are processes of its own.
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def client(service: str, endpoint: str):
+    return boto3.client(service, endpoint_url=endpoint, region_name=REGION)
+
+
+def parts(build: Path) -> list[tuple[str, Path]]:
+    """Returns the stack's parts, each with its built template, those first on which others depend."""
+    resources = load(build / "template.yaml")["Resources"]
+    ordered: list[str] = []
+
+    def place(name: str) -> None:
+        needed = resources[name].get("DependsOn", [])
+        for other in [needed] if isinstance(needed, str) else needed:
+            place(other)
+        if name not in ordered:
+            ordered.append(name)
+
+    for name in resources:
+        place(name)
+    return [(name, build / resources[name]["Properties"]["Location"]) for name in ordered]
+
+
+def deploy(part: str, template: Path, parameters: dict[str, str]) -> None:
+    """Deploys one part as a stack of its own. In nested stacks the emulator does not apply SAM's transform."""
+    overrides = [f"{name}={value}" for name, value in parameters.items()]
+    command = ["sam", "deploy", "--template-file", str(template), "--stack-name", f"{PREFIX}-{part}", "--resolve-s3"]
+    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND", "--no-confirm-changeset"]
+    command += ["--region", REGION]
+    command += ["--parameter-overrides", *overrides] if overrides else []
+    environment = {**os.environ, "SAM_CLI_POLL_DELAY": "0.3"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"sam deploy of {part} failed:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
+
+
+def outputs(endpoint: str, part: str) -> dict[str, str]:
+    stacks = client("cloudformation", endpoint).describe_stacks(StackName=f"{PREFIX}-{part}")["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in stacks[0].get("Outputs", [])}
+
+
+def load(template: Path) -> dict:
+    """Reads a built template, in which `sam build` has left no short form of an intrinsic function."""
+    return yaml.safe_load(template.read_text())
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(condition, seconds_max: float, otherwise: str) -> None:
+    end = time.monotonic() + seconds_max
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(otherwise)
+        time.sleep(0.2)
