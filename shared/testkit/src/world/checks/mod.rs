@@ -8,6 +8,7 @@ mod counts;
 mod effort;
 mod graph;
 mod histogram;
+mod inbox;
 mod medals;
 mod messages;
 mod presence;
@@ -28,7 +29,7 @@ pub(super) struct Broken {
 type Check = (&'static str, fn(&mut Core) -> Result<(), Broken>);
 
 /// All checks.
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     ("messages", messages::check),
     ("boards", boards::check),
     ("histogram", histogram::check),
@@ -36,6 +37,7 @@ const CHECKS: [Check; 11] = [
     ("counts", counts::check),
     ("graph", graph::check),
     ("activity", activity::check),
+    ("inbox", inbox::check),
     ("presence", presence::check),
     ("medals", medals::check),
     ("claims", claims::check),
