@@ -7,6 +7,7 @@ mod commit;
 mod decode;
 mod fifo;
 mod gaps;
+mod inbox;
 mod outcome;
 mod ranges;
 mod refusal;

@@ -2,6 +2,7 @@
 //! ledger that throttles, conflicts and loses answers.
 
 mod activity;
+mod fan_out;
 mod history;
 mod moderation;
 mod orders;

@@ -7,8 +7,10 @@ use std::path::Path;
 
 use consumer::{Draft, Scope};
 use domain::activity::{ActivePlayers, EventCounts};
+use domain::fan_out::FanOut;
 use domain::follows::Follow;
 use domain::graph::FollowGraph;
+use domain::inbox::Inbox;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
 use domain::players::{Player, PlayerRating, Restriction};
 use domain::posts::{Post, PostCounts};
@@ -16,9 +18,9 @@ use domain::reactions::{Reaction, ReactionCounts};
 use domain::statistics::Statistics;
 use domain::{Decider, Decision, Key, Need, Row, State};
 use events::{
-    Consumer, Event, EventType, FollowEnded, FollowStarted, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed,
-    PlayerRestricted, PostDeleted, PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved,
-    TimeControl,
+    Consumer, Event, EventType, FanOutAdvanced, FollowEnded, FollowStarted, NotificationCause, NotificationId,
+    NotificationRequested, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted,
+    PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved, TimeControl,
 };
 use serde_json::{Value, json};
 use testkit::sample::{self, game_ended, now, player_id, player_record};
@@ -116,6 +118,45 @@ fn events_of_follows() {
     let started = FollowStarted { follower_id: follower_id.clone(), followed_id: followed_id.clone() };
     check_event(Payload::FollowStarted(started));
     check_event(Payload::FollowEnded(FollowEnded { follower_id, followed_id }));
+}
+
+#[test]
+fn events_of_notifications() {
+    let (post_id, author_id, player): (PostId, _, _) = ("post-1".parse().unwrap(), player_id(1), player_id(2));
+    let advanced = FanOutAdvanced { post_id: post_id.clone(), author_id: author_id.clone(), range: 3 };
+    check_event(Payload::FanOutAdvanced(advanced));
+    let cause = NotificationCause::Reaction { post_id, player_id: player };
+    let notification_id = NotificationId::derived("n");
+    let requested = NotificationRequested { notification_id, recipient_id: author_id, cause };
+    check_event(Payload::NotificationRequested(requested));
+}
+
+#[test]
+fn a_notification_that_is_asked_for_and_one_in_an_inbox() {
+    let started = FollowStarted { follower_id: player_id(1), followed_id: player_id(2) };
+    check("notification_requested.txt", &first(Consumer::FanOut, FanOut, Payload::FollowStarted(started)));
+    let cause = NotificationCause::Follow { follower_id: player_id(1) };
+    let notification_id = NotificationId::derived("n");
+    let requested = NotificationRequested { notification_id, recipient_id: player_id(2), cause };
+    let event = sample::event(7, "aggregate", 1, Payload::NotificationRequested(requested));
+    let mut state = absent(Inbox.needs(&event));
+    let follow = Follow { followed_id: player_id(2), follower_id: player_id(1), since: Some(now()) };
+    let attributes = serde_json::to_value(&follow).unwrap().as_object().cloned();
+    state.insert(Follow::key(&player_id(2), &player_id(1)), Row { version: 3, attributes });
+    check("inbox_row.txt", &plan(Consumer::NotificationRequested, Inbox.decide(&event, &state).unwrap()));
+}
+
+#[test]
+fn a_fan_out_that_begins() {
+    let (post_id, author_id): (PostId, _) = ("post-1".parse().unwrap(), player_id(1));
+    let published = PostPublished { post_id: post_id.clone(), author_id: author_id.clone() };
+    let event = sample::event(7, "post-1", 1, Payload::PostPublished(published));
+    let mut state = absent(FanOut.needs(&event));
+    let text = Some("Hello".parse().unwrap());
+    let post = Post { post_id: post_id.clone(), author_id, published_at: now(), text };
+    let attributes = serde_json::to_value(&post).unwrap().as_object().cloned();
+    state.insert(Post::key(&post_id), Row { version: 1, attributes });
+    check("fan_out_begun.txt", &plan(Consumer::FanOut, FanOut.decide(&event, &state).unwrap()));
 }
 
 /// What a decider makes of an event whose needs are all absent.

@@ -246,7 +246,7 @@ async fn among(
 }
 
 /// Finds out whether a player is registered.
-async fn known(store: &Store, player_id: &PlayerId) -> Result<(), Problem> {
+pub(crate) async fn known(store: &Store, player_id: &PlayerId) -> Result<(), Problem> {
     let key = Player::key(player_id);
     let state = store.fetch(std::slice::from_ref(&key)).await?;
     if state.row(&key)?.attributes.is_some() { Ok(()) } else { Err(not_found(player_id)) }

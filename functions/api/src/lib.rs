@@ -22,6 +22,7 @@ mod follows;
 mod games;
 mod graph;
 mod leaderboards;
+mod notifications;
 mod operations;
 mod orders;
 mod players;
@@ -87,6 +88,8 @@ pub fn router(api: Api) -> Router {
         .route("/players/{player_id}/following", get(graph::following))
         .route("/players/{player_id}/mutual", get(graph::mutual))
         .route("/players/{player_id}/suggestions", get(graph::suggestions))
+        .route("/players/{player_id}/notifications", get(notifications::list))
+        .route("/players/{player_id}/notifications/{notification_id}/read", put(notifications::read))
         .route("/posts/{post_id}", get(posts::show).put(posts::publish).delete(posts::delete))
         .route("/posts/{post_id}/reactions/{player_id}", put(posts::react).delete(posts::unreact))
         .route("/games", post(games::end))

@@ -39,7 +39,7 @@ pub struct CommandLine {
     pub binaries: Option<PathBuf>,
 
     /// Only starts the stack and replays nothing
-    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "orders", "rate"])]
+    #[arg(long, conflicts_with_all = ["once", "scenario", "players", "games", "actions", "orders", "rate"])]
     pub empty: bool,
 
     /// Ends after the comparison: exit code 1 if anything differs
@@ -105,11 +105,11 @@ pub struct ScalingOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
 pub struct ReplayOptions {
-    /// What is replayed: the bundled real games, generated ones, or generated orders
+    /// What is replayed: the bundled real games, generated ones, what players do among themselves, or orders
     #[arg(long, value_name = "NAME", default_value = "replay")]
     pub scenario: Scenario,
 
-    /// Players of the generated games or orders
+    /// Players of what is generated
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     pub players: u32,
 
@@ -117,11 +117,15 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "M", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
 
+    /// Number of generated actions
+    #[arg(long, value_name = "M", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub actions: u32,
+
     /// Number of generated orders, each of which gets several commands
     #[arg(long, value_name = "K", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub orders: u32,
 
-    /// Games, or commands on orders, a second, at most; 0 is as fast as they go
+    /// Games, actions or commands on orders a second, at most; 0 is as fast as they go
     #[arg(long, value_name = "R", default_value_t = 0)]
     pub rate: u32,
 }
@@ -133,6 +137,8 @@ pub enum Scenario {
     Replay,
     /// Generated games.
     Games,
+    /// Generated posts, reactions and follows.
+    Social,
     /// Generated orders.
     Orders,
 }

@@ -7,6 +7,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{Attributes, Key, Row, Table};
 use thiserror::Error;
 
+pub use domain::EVENT;
+
 /// An item as the SDK has it.
 pub type Item = HashMap<String, AttributeValue>;
 
@@ -22,8 +24,6 @@ pub const REVISION: &str = "revision";
 pub const REMOVED: &str = "removed";
 /// Version of the source that a row guarded by `Newer` was last written from.
 pub const SOURCE_VERSION: &str = "source_version";
-/// The event that a record's last change published.
-pub const EVENT: &str = "event";
 /// When an item of the ledger may be forgotten, in seconds since the epoch.
 pub const EXPIRES_AT: &str = "expires_at";
 

@@ -172,6 +172,19 @@ pub(crate) fn foreign(event: &Event) -> Result<Decision, RowError> {
     Ok(Decision::Reject(format!("no decision is made on {}", event.payload.event_type())))
 }
 
+/// Attribute of a record that holds the event of its last change.
+pub const EVENT: &str = "event";
+
+/// Turns a record that a consumer writes into attributes, with the event that its write publishes.
+///
+/// # Errors
+/// One of the two does not serialise to a JSON object; a mistake in its type.
+pub(crate) fn published<T: Serialize>(record: &T, event: &Event, key: &Key) -> Result<Attributes, RowError> {
+    let mut attributes = attributes(record, key)?;
+    attributes.insert(EVENT.to_owned(), serde_json::Value::Object(self::attributes(event, key)?));
+    Ok(attributes)
+}
+
 /// Turns a row type into attributes.
 ///
 /// # Errors

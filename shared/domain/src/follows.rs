@@ -32,7 +32,12 @@ impl Follow {
     /// Returns a follower's position within the partition. It begins with two digits of a hash, so that ranges of positions
     /// hold about as many followers as any other range of the same width, whatever ids look like.
     pub fn sort(follower_id: &PlayerId) -> String {
-        format!("FOLLOWER#{:02x}#{follower_id}", follower_id.bucket())
+        format!("{}#{follower_id}", Self::position(u16::from(follower_id.bucket())))
+    }
+
+    /// Returns the position behind which the followers begin whose hash begins with this number, 0 to 255.
+    pub fn position(bucket: u16) -> String {
+        format!("FOLLOWER#{bucket:02x}")
     }
 }
 

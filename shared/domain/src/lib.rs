@@ -8,10 +8,13 @@ mod change;
 mod decision;
 
 pub mod activity;
+pub mod fan_out;
 pub mod follows;
 pub mod games;
 pub mod graph;
+pub mod inbox;
 pub mod leaderboard;
+pub mod notifications;
 pub mod orders;
 pub mod players;
 pub mod posts;
@@ -19,6 +22,6 @@ pub mod reactions;
 pub mod statistics;
 
 pub use change::Change;
-pub use decision::{Check, Content, Decider, Decision, Deltas, Guard, Spread, Write};
+pub use decision::{Check, Content, Decider, Decision, Deltas, EVENT, Guard, Spread, Write};
 pub use state::{Attributes, Key, Need, Range, Row, RowError, State, Table};
 pub use versions::{InvalidVersions, Versions};

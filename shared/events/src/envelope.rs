@@ -10,9 +10,9 @@ use thiserror::Error;
 
 use crate::wrapping::unwrapped;
 use crate::{
-    EventId, EventType, FollowEnded, FollowStarted, GameEnded, OrderEvent, OrderPlacedVersion1, PlayerRegistered,
-    PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted, PostPublished, ReactionAdded, ReactionRemoved,
-    Timestamp, TraceId,
+    EventId, EventType, FanOutAdvanced, FollowEnded, FollowStarted, GameEnded, NotificationRequested, OrderEvent,
+    OrderPlacedVersion1, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted,
+    PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
 };
 
 /// One thing that happened. A pointer to the truth, not the truth.
@@ -58,6 +58,10 @@ pub enum Payload {
     FollowStarted(FollowStarted),
     /// A player follows another one no more.
     FollowEnded(FollowEnded),
+    /// One range of a post's audience has a page less to go.
+    FanOutAdvanced(FanOutAdvanced),
+    /// Somebody is to be told of something.
+    NotificationRequested(NotificationRequested),
     /// Something happened to an order.
     Order(OrderEvent),
 }
@@ -77,6 +81,8 @@ impl Payload {
             Self::ReactionRemoved(_) => EventType::ReactionRemoved,
             Self::FollowStarted(_) => EventType::FollowStarted,
             Self::FollowEnded(_) => EventType::FollowEnded,
+            Self::FanOutAdvanced(_) => EventType::FanOutAdvanced,
+            Self::NotificationRequested(_) => EventType::NotificationRequested,
             Self::Order(order) => order.event_type(),
         }
     }
@@ -270,6 +276,8 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
         EventType::ReactionRemoved => serde_json::from_str(json).map(Payload::ReactionRemoved),
         EventType::FollowStarted => serde_json::from_str(json).map(Payload::FollowStarted),
         EventType::FollowEnded => serde_json::from_str(json).map(Payload::FollowEnded),
+        EventType::FanOutAdvanced => serde_json::from_str(json).map(Payload::FanOutAdvanced),
+        EventType::NotificationRequested => serde_json::from_str(json).map(Payload::NotificationRequested),
         EventType::OrderPlaced if schema_version == 1 => {
             let old = serde_json::from_str::<OrderPlacedVersion1>(json);
             order(old.map(|old| OrderEvent::Placed(old.into())))

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::Timestamp;
+use crate::{Consumer, Timestamp};
 
 /// Characters of an id, at most. Keeps every table key and log line short.
 const ID_LENGTH_MAX: usize = 64;
@@ -54,6 +54,19 @@ impl EventId {
     pub fn mint(now: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+
+    /// Derives the id of an event that a consumer writes because of this one: the same for the same consumer and key every time,
+    /// so that a repetition writes the same event. It keeps this id's moment.
+    pub fn derived(self, consumer: Consumer, key: &str) -> Self {
+        let mut hash = Sha256::new();
+        for part in [self.to_string().as_str(), consumer.as_str(), key] {
+            hash.update(part);
+            hash.update([0]);
+        }
+        let mut random = [0; 10];
+        random.copy_from_slice(&hash.finalize()[..10]);
+        Self::mint(self.minted_at(), random)
     }
 
     /// Returns the moment at which the id was minted.
@@ -200,6 +213,11 @@ text_id!(
     TrackingCode
 );
 
+text_id!(
+    /// The id of a notification.
+    NotificationId
+);
+
 impl PlayerId {
     /// Returns a number that spreads players evenly, whatever their ids look like: the first byte of the id's SHA-256.
     pub fn bucket(&self) -> u8 {
@@ -268,6 +286,21 @@ mod tests {
         let id = EventId::mint(now, [7; 10]);
         assert_eq!(id.minted_at(), now);
         assert_eq!(id.to_string().parse(), Ok(id));
+    }
+
+    #[test]
+    fn a_derived_event_id_is_the_same_every_time_and_keeps_the_moment() {
+        let parent = EventId::mint(Timestamp::from_millis(1_796_000_000_123), [7; 10]);
+        let derived = parent.derived(Consumer::FanOut, "p/1");
+        assert_eq!(derived, parent.derived(Consumer::FanOut, "p/1"));
+        assert_eq!((derived.minted_at(), derived.to_string().parse()), (parent.minted_at(), Ok(derived)));
+        let others = [
+            parent,
+            parent.derived(Consumer::FanOut, "p/2"),
+            parent.derived(Consumer::Activity, "p/1"),
+            derived.derived(Consumer::FanOut, "p/1"),
+        ];
+        assert!(!others.contains(&derived));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod wrapping;
 
 mod follows;
 mod game_ended;
+mod notifications;
 mod order;
 mod players;
 mod posts;
@@ -20,8 +21,10 @@ pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
 pub use follows::{FollowEnded, FollowStarted};
 pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};
 pub use identity::{
-    CommandId, EventId, GameId, InvalidId, OrderId, PlayerId, PostId, Sku, TraceId, TrackingCode, Username,
+    CommandId, EventId, GameId, InvalidId, NotificationId, OrderId, PlayerId, PostId, Sku, TraceId, TrackingCode,
+    Username,
 };
+pub use notifications::{FanOutAdvanced, NotificationCause, NotificationRequested};
 pub use order::{
     CancellationReason, Currency, OrderCancelled, OrderDelivered, OrderEvent, OrderItem, OrderPaid, OrderPlaced,
     OrderPlacedVersion1, OrderRefunded, OrderShipped, UnknownCancellationReason, UnknownCurrency,

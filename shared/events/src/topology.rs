@@ -34,6 +34,10 @@ pub enum EventType {
     FollowStarted,
     /// A player follows another one no more.
     FollowEnded,
+    /// One range of a post's audience has a page less to go.
+    FanOutAdvanced,
+    /// Somebody is to be told of something.
+    NotificationRequested,
     /// An order has been placed.
     OrderPlaced,
     /// An order has been paid, in full or in part.
@@ -50,7 +54,7 @@ pub enum EventType {
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::GameEnded,
         Self::PlayerRegistered,
         Self::PlayerRenamed,
@@ -62,6 +66,8 @@ impl EventType {
         Self::ReactionRemoved,
         Self::FollowStarted,
         Self::FollowEnded,
+        Self::FanOutAdvanced,
+        Self::NotificationRequested,
         Self::OrderPlaced,
         Self::OrderPaid,
         Self::OrderShipped,
@@ -74,6 +80,8 @@ impl EventType {
     pub const fn consumers(self) -> Consumers {
         /// What a player does.
         const DONE: &[Consumer] = &[Consumer::Activity, Consumer::ActivePlayers];
+        /// What others are told of besides.
+        const TOLD: &[Consumer] = &[Consumer::FanOut, Consumer::Activity, Consumer::ActivePlayers];
         match self {
             Self::GameEnded => Consumers {
                 first: Consumer::GameEnded,
@@ -83,9 +91,14 @@ impl EventType {
             Self::PlayerRestricted | Self::PlayerReinstated => {
                 Consumers { first: Consumer::PlayerChanged, others: &[Consumer::Activity] }
             }
-            Self::PostPublished | Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
-            Self::ReactionAdded | Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
-            Self::FollowStarted | Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
+            Self::PostPublished => Consumers { first: Consumer::PostChanged, others: TOLD },
+            Self::PostDeleted => Consumers { first: Consumer::PostChanged, others: DONE },
+            Self::ReactionAdded => Consumers { first: Consumer::ReactionChanged, others: TOLD },
+            Self::ReactionRemoved => Consumers { first: Consumer::ReactionChanged, others: DONE },
+            Self::FollowStarted => Consumers { first: Consumer::FollowChanged, others: TOLD },
+            Self::FollowEnded => Consumers { first: Consumer::FollowChanged, others: DONE },
+            Self::FanOutAdvanced => Consumers { first: Consumer::FanOut, others: &[] },
+            Self::NotificationRequested => Consumers { first: Consumer::NotificationRequested, others: &[] },
             Self::OrderPlaced => Consumers { first: Consumer::OrderChanged, others: DONE },
             Self::OrderPaid
             | Self::OrderShipped
@@ -109,6 +122,8 @@ impl EventType {
             Self::ReactionRemoved => "reaction_removed",
             Self::FollowStarted => "follow_started",
             Self::FollowEnded => "follow_ended",
+            Self::FanOutAdvanced => "fan_out_advanced",
+            Self::NotificationRequested => "notification_requested",
             Self::OrderPlaced => "order_placed",
             Self::OrderPaid => "order_paid",
             Self::OrderShipped => "order_shipped",
@@ -133,6 +148,8 @@ impl EventType {
             | Self::ReactionRemoved
             | Self::FollowStarted
             | Self::FollowEnded
+            | Self::FanOutAdvanced
+            | Self::NotificationRequested
             | Self::OrderPaid
             | Self::OrderShipped
             | Self::OrderDelivered
@@ -149,6 +166,8 @@ impl EventType {
             Self::PostPublished | Self::PostDeleted => "post",
             Self::ReactionAdded | Self::ReactionRemoved => "reaction",
             Self::FollowStarted | Self::FollowEnded => "follow",
+            Self::FanOutAdvanced => "fan_out",
+            Self::NotificationRequested => "notification",
             Self::OrderPlaced
             | Self::OrderPaid
             | Self::OrderShipped
@@ -217,6 +236,10 @@ pub enum Consumer {
     Activity,
     /// Counts active players by day.
     ActivePlayers,
+    /// Finds out who is to be told of what.
+    FanOut,
+    /// Puts notifications into inboxes.
+    NotificationRequested,
     /// Keeps the views of orders.
     OrderChanged,
 }
@@ -232,7 +255,7 @@ pub enum QueueOrder {
 
 impl Consumer {
     /// All consumers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::GameEnded,
         Self::GameEndedStatistics,
         Self::PlayerChanged,
@@ -241,6 +264,8 @@ impl Consumer {
         Self::FollowChanged,
         Self::Activity,
         Self::ActivePlayers,
+        Self::FanOut,
+        Self::NotificationRequested,
         Self::OrderChanged,
     ];
 
@@ -255,6 +280,8 @@ impl Consumer {
             Self::FollowChanged => "follow-changed",
             Self::Activity => "activity",
             Self::ActivePlayers => "active-players",
+            Self::FanOut => "fan-out",
+            Self::NotificationRequested => "notification-requested",
             Self::OrderChanged => "order-changed",
         }
     }
@@ -269,7 +296,9 @@ impl Consumer {
             | Self::ReactionChanged
             | Self::FollowChanged
             | Self::Activity
-            | Self::ActivePlayers => self.as_str(),
+            | Self::ActivePlayers
+            | Self::FanOut
+            | Self::NotificationRequested => self.as_str(),
             Self::OrderChanged => "order-changed.fifo",
         }
     }
@@ -284,7 +313,9 @@ impl Consumer {
             | Self::ReactionChanged
             | Self::FollowChanged
             | Self::Activity
-            | Self::ActivePlayers => QueueOrder::Standard,
+            | Self::ActivePlayers
+            | Self::FanOut
+            | Self::NotificationRequested => QueueOrder::Standard,
             Self::OrderChanged => QueueOrder::FifoByAggregate,
         }
     }

@@ -11,6 +11,7 @@ mod games;
 mod lambda;
 mod leaderboards;
 mod moderation;
+mod notifications;
 mod orders;
 mod players;
 mod posts;

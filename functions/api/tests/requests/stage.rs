@@ -25,8 +25,10 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use domain::activity::{ActivePlayers, EventCounts};
+use domain::fan_out::FanOut;
 use domain::games::Game;
 use domain::graph::FollowGraph;
+use domain::inbox::Inbox;
 use domain::leaderboard::{Leaderboard, PlayerOnBoards};
 use domain::orders::OrderViews;
 use domain::posts::PostCounts;
@@ -320,7 +322,7 @@ impl Stage {
 
     async fn write(&self, write: Write) {
         match write {
-            Write::Replace { key, content: Content::Row(attributes), .. } => {
+            Write::Create { key, attributes } | Write::Replace { key, content: Content::Row(attributes), .. } => {
                 let version = self.row(&key).await.version + 1;
                 let item = items::item(&key, version, attributes).unwrap();
                 let put = self.client.put_item().table_name(self.tables.name(key.table));
@@ -345,7 +347,7 @@ impl Stage {
                     .await
                     .unwrap();
             }
-            other @ (Write::Create { .. } | Write::Replace { .. }) => panic!("{other:?}"),
+            other @ Write::Replace { .. } => panic!("{other:?}"),
         }
     }
 }
@@ -360,6 +362,8 @@ fn decider(consumer: Consumer) -> &'static dyn Decider {
         Consumer::FollowChanged => &FollowGraph,
         Consumer::Activity => &EventCounts,
         Consumer::ActivePlayers => &ActivePlayers,
+        Consumer::FanOut => &FanOut,
+        Consumer::NotificationRequested => &Inbox,
         Consumer::OrderChanged => &OrderViews,
     }
 }

@@ -74,11 +74,17 @@ pub(super) struct Row {
 }
 
 impl Comparison {
-    fn differ(&mut self, text: String) {
+    /// Notes a difference.
+    pub(super) fn differ(&mut self, text: String) {
         self.differences.note(text);
     }
 
-    fn check<T: PartialEq + std::fmt::Debug>(&mut self, what: impl Fn() -> String, expected: &T, actual: &T) {
+    pub(super) fn check<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: impl Fn() -> String,
+        expected: &T,
+        actual: &T,
+    ) {
         self.differences.check(what, expected, actual);
     }
 }
@@ -98,7 +104,7 @@ pub(super) async fn compare(
     for time_control in TimeControl::ALL {
         compare_board(fold, client, time_control, &mut comparison).await?;
     }
-    let items: Vec<Item> = scan(database, views)?.iter().map(read_item).collect();
+    let items = scan_items(database, views)?;
     compare_histograms(fold, &items, &mut comparison);
     compare_results(fold, &items, &mut comparison)?;
     Ok(comparison)
@@ -205,7 +211,7 @@ fn read_row(row: &Value) -> Result<Row, ComparisonError> {
 }
 
 /// An item of the table: keys and numbers.
-type Item = (String, String, BTreeMap<String, i64>);
+pub(super) type Item = (String, String, BTreeMap<String, i64>);
 
 fn compare_histograms(fold: &Fold, items: &[Item], comparison: &mut Comparison) {
     for time_control in TimeControl::ALL {
@@ -310,6 +316,15 @@ pub(super) fn scan(database: &Database, table: &str) -> Result<Vec<Value>, Compa
     }
 }
 
+/// Reads a table to its end, keys and numbers.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(super) fn scan_items(database: &Database, table: &str) -> Result<Vec<Item>, ComparisonError> {
+    Ok(scan(database, table)?.iter().map(read_item).collect())
+}
+
 fn read_item(item: &Value) -> Item {
     let text = |name: &str| item[name]["S"].as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value["N"].as_str().and_then(|digits| digits.parse().ok());
@@ -318,6 +333,6 @@ fn read_item(item: &Value) -> Item {
     (text("pk"), text("sk"), numbers.collect())
 }
 
-fn shape(what: &'static str, value: &Value) -> ComparisonError {
+pub(super) fn shape(what: &'static str, value: &Value) -> ComparisonError {
     ComparisonError::Shape { what, value: value.to_string() }
 }

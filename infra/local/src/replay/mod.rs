@@ -1,6 +1,6 @@
-//! Replays games through the HTTP API as a game server would, while moderators rename, restrict and reinstate players; waits
-//! until the stack is quiet, and compares what it shows with an independent fold. Orders, which are replayed in the same way,
-//! are in a module of their own.
+//! Plays a scenario through the HTTP API: games as a game server posts them, while moderators rename, restrict and reinstate
+//! players; what players do among themselves; or orders. Waits until the stack is quiet, and compares what it shows with an
+//! independent fold.
 
 mod changes;
 mod client;
@@ -11,6 +11,7 @@ mod game;
 mod generated;
 mod lag;
 mod orders;
+mod social;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -98,6 +99,7 @@ pub async fn replay(
             let games = generated_games(options.players, options.games, until, hostility.seed);
             replay_games(games, options, hostility, stack, screen).await
         }
+        Scenario::Social => social::play(options, hostility, stack, screen).await,
         Scenario::Orders => orders::replay(options, hostility, stack, screen).await,
     }
 }
@@ -232,6 +234,17 @@ fn boards(comparison: &Comparison) -> String {
         }
     }
     text
+}
+
+fn latency_line(latency: &Percentiles) -> String {
+    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
+    format!(
+        "from request to answer: p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms ({} commands)",
+        milliseconds(latency.p50),
+        milliseconds(latency.p95),
+        milliseconds(latency.p99),
+        latency.samples
+    )
 }
 
 fn lag_line(lag: &Percentiles) -> String {

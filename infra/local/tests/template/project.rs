@@ -148,6 +148,8 @@ fn every_consumer_has_a_queue_a_dead_letter_queue_and_a_mapping() {
         ("follow-changed", 200, 2),
         ("activity", 100, 5),
         ("active-players", 100, 2),
+        ("fan-out", 10, 10),
+        ("notification-requested", 100, 2),
     ];
     let two_weeks = (14 * 24 * HOUR).to_string();
     let rejected = queue("relay-rejected", &[("MessageRetentionPeriod", &two_weeks)]);
@@ -203,6 +205,8 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("follow-changed", 256, &[records, views, ledger]),
         consumer("activity", 256, &[records, views, ledger]),
         consumer("active-players", 256, &[records, views, ledger]),
+        consumer("fan-out", 256, &[records, views, ledger]),
+        consumer("notification-requested", 256, &[records, views, ledger]),
         consumer_of("order-changed.fifo", "order-changed", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];
@@ -249,6 +253,8 @@ fn the_routes_are_those_of_the_api() {
         route("GET", "/players/{player_id}/mutual"),
         route("GET", "/players/{player_id}/suggestions"),
         route("GET", "/statistics/days/{date}"),
+        route("GET", "/players/{player_id}/notifications"),
+        route("PUT", "/players/{player_id}/notifications/{notification_id}/read"),
     ];
     assert_eq!(model.routes, expected);
 }

@@ -1,7 +1,9 @@
 //! Who decides in a world: the production deciders, the probes, and any of them misjudging.
 
 use domain::activity::{ActivePlayers, EventCounts};
+use domain::fan_out::FanOut;
 use domain::graph::FollowGraph;
+use domain::inbox::Inbox;
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
 use domain::orders::{GAPS, OrderViews};
 use domain::posts::PostCounts;
@@ -78,6 +80,8 @@ impl Role {
             Self::Production(Consumer::FollowChanged) => Box::new(FollowGraph),
             Self::Production(Consumer::Activity) => Box::new(EventCounts),
             Self::Production(Consumer::ActivePlayers) => Box::new(ActivePlayers),
+            Self::Production(Consumer::FanOut) => Box::new(FanOut),
+            Self::Production(Consumer::NotificationRequested) => Box::new(Inbox),
             Self::Production(Consumer::OrderChanged) => Box::new(OrderViews),
             Self::Presence => Box::new(Presence),
             Self::Medals => Box::new(Medals),

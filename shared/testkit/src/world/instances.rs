@@ -8,8 +8,8 @@ use consumer::{
     Attempt, BatchReport, Busy, CommitError, Conditions, Cost, FetchError, HOLDS_MAX, MessageId, Operation, Outcome,
     Plan, VisibilityChange, VisibilityError,
 };
-use domain::{Key, Need, State};
-use events::Timestamp;
+use domain::{Content, EVENT, Key, Need, State, Table};
+use events::{Event, Timestamp};
 use queue::ReceiptHandle;
 
 use super::core::Core;
@@ -365,8 +365,29 @@ impl Core {
                 let known = self.history.claims.entry((claim.consumer, claim.event_id));
                 known.or_insert_with(|| (claim.clone(), 0)).1 += 1;
             }
+            self.publish_written(plan);
         }
         answer
+    }
+
+    /// Publishes the events of the records that a plan has written, as the stream does: those that are new.
+    fn publish_written(&mut self, plan: &Plan) {
+        for (key, operation) in plan.operations().filter(|(key, _)| key.table == Table::Records) {
+            let attributes = match operation {
+                Operation::Create(attributes) | Operation::Replace { content: Content::Row(attributes), .. } => {
+                    attributes
+                }
+                Operation::Replace { content: Content::Tombstone, .. } | Operation::Add(_) | Operation::Check(_) => {
+                    continue;
+                }
+            };
+            let event = attributes.get(EVENT).map(|event| Event::decode(event.to_string().as_bytes()));
+            match event {
+                Some(Ok(event)) if self.history.event(event.event_id).is_none() => self.publish(event),
+                Some(Err(error)) => self.note(|_| format!("{key} carries no event: {error}")),
+                Some(Ok(_)) | None => {}
+            }
+        }
     }
 
     /// Asks the queue to change visibilities.

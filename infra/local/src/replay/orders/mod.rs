@@ -18,8 +18,7 @@ use tokio::time::Instant;
 
 use super::client::{Answer, Client, ClientError, Jobs, run_all};
 use super::differences::Differences;
-use super::lag::Percentiles;
-use super::{ReplayError, Verdict, compare_dead_letters, views_table, wait_until_quiet};
+use super::{ReplayError, Verdict, compare_dead_letters, latency_line, views_table, wait_until_quiet};
 use crate::command_line::{HostilityOptions, ReplayOptions};
 use crate::stack::Stack;
 use crate::status::Screen;
@@ -162,16 +161,5 @@ fn summary(stories: &Stories, sending: Duration, total: Duration, withheld: u64,
         (total - sending).as_secs_f64(),
         a_second(events, total),
         if withheld > 0 { format!("\n{withheld} wake-ups withheld and released late") } else { String::new() },
-    )
-}
-
-fn latency_line(latency: &Percentiles) -> String {
-    let milliseconds = |duration: Duration| duration.as_secs_f64() * 1_000.0;
-    format!(
-        "from request to answer: p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms ({} commands)",
-        milliseconds(latency.p50),
-        milliseconds(latency.p95),
-        milliseconds(latency.p99),
-        latency.samples
     )
 }

@@ -30,9 +30,8 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     }
     let game = |event: &Event| event.payload.event_type() == EventType::GameEnded;
     claimed(core, Role::Production(Consumer::GameEndedStatistics), game)?;
-    claimed(core, Role::Production(Consumer::Activity), |event| {
-        event.payload.event_type().consumers().iter().any(|consumer| consumer == Consumer::Activity)
-    })?;
+    let counted = |event: &Event| event.payload.event_type().consumers().iter().any(|one| one == Consumer::Activity);
+    claimed(core, Role::Production(Consumer::Activity), counted)?;
     claimed(core, Role::Medals, |event| {
         let Payload::GameEnded(game) = &event.payload else { return false };
         winner(game).is_none()

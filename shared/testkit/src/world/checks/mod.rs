@@ -8,6 +8,7 @@ mod counts;
 mod effort;
 mod graph;
 mod histogram;
+mod inbox;
 mod medals;
 mod messages;
 mod orders;
@@ -29,7 +30,7 @@ pub(super) struct Broken {
 type Check = (&'static str, fn(&mut Core) -> Result<(), Broken>);
 
 /// All checks.
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     ("messages", messages::check),
     ("boards", boards::check),
     ("histogram", histogram::check),
@@ -38,6 +39,7 @@ const CHECKS: [Check; 12] = [
     ("graph", graph::check),
     ("activity", activity::check),
     ("orders", orders::check),
+    ("inbox", inbox::check),
     ("presence", presence::check),
     ("medals", medals::check),
     ("claims", claims::check),
