@@ -139,7 +139,10 @@ async fn try_once(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resul
     }
     unregistered(command, &rows)?;
     let order = History::read(api, order_id, &rows).await?.complete(order_id)?;
-    let decision = decide(&command.request, order.as_ref()).map_err(|refusal| refused(order_id, &refusal))?;
+    let decision = match decide(&command.request, order.as_ref()) {
+        Ok(decision) => decision,
+        Err(refusal) => return done_meanwhile(api, command, &command_key, &refusal).await.map(Try::Answered),
+    };
     // A new id for every try, of which one at most is written: it serves as the transaction's token, too.
     let event_id = api.mint_event_id()?;
     let event = Event {
@@ -155,6 +158,21 @@ async fn try_once(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resul
         Commit::Done => Try::Answered(answer(StatusCode::CREATED, &event)),
         Commit::Again(reason) => Try::Again { version: event.version, reason },
     })
+}
+
+/// Answers a command that the events refuse. They were read after the command's record: an earlier request with the same command,
+/// whose answer was lost, may have been carried out in between, and what refuses the command is then its own event.
+async fn done_meanwhile(
+    api: &Api,
+    command: &OrderCommand,
+    command_key: &Key,
+    refusal: &Refusal,
+) -> Result<Response, Problem> {
+    let rows = api.store.fetch(std::slice::from_ref(command_key)).await?;
+    match rows.row(command_key)?.decode::<CommandRecord>(command_key)? {
+        Some(done) => repeated(api, command, done.event_version).await,
+        None => Err(refused(&command.order_id, refusal)),
+    }
 }
 
 fn needs(command: &OrderCommand, command_key: &Key) -> Vec<Key> {

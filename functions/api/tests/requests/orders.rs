@@ -313,6 +313,19 @@ async fn a_command_whose_answer_was_lost_is_carried_out_once() {
 }
 
 #[tokio::test]
+async fn a_command_that_its_own_earlier_request_overtakes_is_answered_with_the_event_it_made() {
+    let stage = placed("o-1").await;
+    let pay = async || stage.command("/orders/o-1/payment", "pay", json!({"amount_cents": 5_000})).await;
+    let first = pay().await;
+    assert_eq!(first.status, StatusCode::CREATED);
+    // What the second request would have read of the command's record before the first one was carried out.
+    let nothing = json!({"Responses": {}, "UnprocessedKeys": {}});
+    stage.fail("BatchGetItem", [Fault::Answer(200, nothing)]);
+    let second = pay().await;
+    assert_eq!((second.status, second.body), (StatusCode::OK, first.body));
+}
+
+#[tokio::test]
 async fn a_command_that_is_overtaken_is_decided_again() {
     let stage = placed("o-1").await;
     stage.fail("TransactWriteItems", [Fault::Overtaken, Fault::Overtaken]);

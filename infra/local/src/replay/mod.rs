@@ -61,6 +61,12 @@ pub enum ReplayError {
     /// Nothing could be compared.
     #[error("the comparison stopped")]
     Comparison(#[from] ComparisonError),
+    /// The template has no queue to withhold messages of.
+    #[error("the template declares no queue whose name ends in {name}")]
+    NoQueue {
+        /// What the name should end in.
+        name: &'static str,
+    },
     /// The template has no table of views.
     #[error("the template declares no table whose name ends in -views")]
     NoViews,

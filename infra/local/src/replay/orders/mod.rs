@@ -44,7 +44,7 @@ pub(super) async fn replay(
     register(&client, &stories).await?;
     screen.say(&format!("sending {} commands on {} orders", stories.steps.len(), stories.accounts.len()));
 
-    let thief = hostility.withhold.then(|| start_thief(stack, hostility.seed)).flatten();
+    let thief = hostility.withhold.then(|| start_thief(stack, hostility.seed)).transpose()?;
     let started = Instant::now();
     let mut differences = send(&client, &stories, options.rate).await?;
     let sending = started.elapsed();
@@ -68,12 +68,13 @@ pub(super) async fn replay(
     Ok(Verdict::of(&differences))
 }
 
-/// Starts withholding wake-ups, if there is a queue of them.
-fn start_thief(stack: &Stack, seed: u64) -> Option<Thief> {
+/// Starts withholding wake-ups.
+fn start_thief(stack: &Stack, seed: u64) -> Result<Thief, ReplayError> {
     let name = Consumer::OrderChanged.queue_name();
     let ends = |queue: &str| queue.strip_suffix(name).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('-'));
-    let queue = stack.broker().queues().into_iter().find(|queue| ends(queue.as_str()))?;
-    Some(Thief::start(stack.broker().clone(), queue, seed))
+    let queue = stack.broker().queues().into_iter().find(|queue| ends(queue.as_str()));
+    let queue = queue.ok_or(ReplayError::NoQueue { name })?;
+    Ok(Thief::start(stack.broker().clone(), queue, seed))
 }
 
 async fn register(client: &Client, stories: &Stories) -> Result<(), ClientError> {
