@@ -61,6 +61,11 @@ impl DynamoDb {
         Self { database, client, ledger, faults, backend_url }
     }
 
+    /// Takes back the faults that have not come about.
+    pub fn heal(&self) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn connect(&mut self, endpoint: &str) {
         (self.client, self.ledger) = connection(endpoint);
     }

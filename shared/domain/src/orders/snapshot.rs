@@ -34,8 +34,18 @@ impl Snapshot {
         known.then_some(snapshot.order)
     }
 
-    /// Returns the write that keeps an order, if the snapshot that is there has fallen too far behind. Only a higher
-    /// version is written over a lower one.
+    /// Returns the write that keeps an order. Only a higher version is written over a lower one.
+    ///
+    /// # Errors
+    /// The order does not serialise.
+    pub fn of(order: &Order) -> Result<Write, RowError> {
+        let key = Self::key(&order.order_id);
+        let snapshot = Self { schema_version: SCHEMA_VERSION, order: order.clone() };
+        let content = Content::Row(attributes(&snapshot, &key)?);
+        Ok(Write::Replace { key, content, guard: Guard::Newer(order.version) })
+    }
+
+    /// Returns the write that keeps an order, if the snapshot that is there has fallen too far behind.
     ///
     /// # Errors
     /// The order does not serialise.
@@ -44,9 +54,6 @@ impl Snapshot {
         if behind < SNAPSHOT_EVERY {
             return Ok(None);
         }
-        let key = Self::key(&order.order_id);
-        let snapshot = Self { schema_version: SCHEMA_VERSION, order: order.clone() };
-        let content = Content::Row(attributes(&snapshot, &key)?);
-        Ok(Some(Write::Replace { key, content, guard: Guard::Newer(order.version) }))
+        Self::of(order).map(Some)
     }
 }

@@ -1,0 +1,161 @@
+//! What a rebuild asks of the tables: scans, rows and ranges, and plans. Everything that may pass by itself is tried again here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use aws::items::{PARTITION_KEY, REVISION, SORT_KEY, TableNames, key_item, number};
+use aws::ledger::DynamoLedger;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{DisplayErrorContext, SdkError};
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::types::AttributeValue;
+use consumer::{Attempt, Clock, CommitError, Draft, FetchError, Ledger, Scope};
+use domain::{Key, Need, State, Table, Write};
+use events::{Consumer, EventId};
+use tokio::time::sleep;
+
+use crate::rebuild::RebuildError;
+
+/// How often a call is made while the tables are busy.
+const CALLS_MAX: u32 = 7;
+/// Upper bound of the wait before the second call; it doubles each time.
+const WAIT_MIN: Duration = Duration::from_millis(50);
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It stands there.
+    Done,
+    /// Somebody else was faster: what it was decided on is no longer so.
+    Refused,
+}
+
+/// A page of a scan: the sort-key-first records of partitions, how many records were looked at, and where it ended.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) partitions: Vec<String>,
+    pub(crate) records: u64,
+    pub(crate) end: Option<(String, String)>,
+}
+
+/// The tables of a stack.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables {
+    scans: Client,
+    writes: Client,
+    names: TableNames,
+    ledger: DynamoLedger,
+}
+
+impl Tables {
+    pub(crate) fn new(scans: Client, writes: Client, names: TableNames) -> Self {
+        let ledger = DynamoLedger::new(writes.clone(), names.clone());
+        Self { scans, writes, names, ledger }
+    }
+
+    /// Returns about how many records there are: DynamoDB counts them every six hours.
+    pub(crate) async fn records(&self) -> Result<u64, RebuildError> {
+        let described = self.scans.describe_table().table_name(self.names.name(Table::Records)).send().await;
+        let described = described.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let count = described.table.and_then(|table| table.item_count).unwrap_or(0);
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Looks at some records and returns the partitions of those with this prefix and this sort key.
+    pub(crate) async fn page(
+        &self,
+        (prefix, sort): (&str, &str),
+        after: Option<&(String, String)>,
+        limit: i32,
+    ) -> Result<Page, RebuildError> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let start = after.map(|(partition, sort)| {
+            HashMap::from([(PARTITION_KEY.to_owned(), text(partition)), (SORT_KEY.to_owned(), text(sort))])
+        });
+        let scan = self
+            .scans
+            .scan()
+            .table_name(self.names.name(Table::Records))
+            .consistent_read(true)
+            .limit(limit)
+            .set_exclusive_start_key(start)
+            .filter_expression("begins_with(#p, :p) AND #s = :s")
+            .projection_expression("#p")
+            .expression_attribute_names("#p", PARTITION_KEY)
+            .expression_attribute_names("#s", SORT_KEY)
+            .expression_attribute_values(":p", text(prefix))
+            .expression_attribute_values(":s", text(sort));
+        let page = scan.send().await.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let part = |item: &HashMap<String, AttributeValue>, name| item.get(name)?.as_s().ok().cloned();
+        let partitions = page.items().iter().filter_map(|item| part(item, PARTITION_KEY)).collect();
+        let end = page.last_evaluated_key.filter(|key| !key.is_empty());
+        let end = end.and_then(|key| Some((part(&key, PARTITION_KEY)?, part(&key, SORT_KEY)?)));
+        Ok(Page { partitions, records: u64::try_from(page.scanned_count).unwrap_or(0), end })
+    }
+
+    /// Reads rows and ranges consistently.
+    pub(crate) async fn fetch(&self, needs: impl IntoIterator<Item = Need>) -> Result<State, RebuildError> {
+        let needs: BTreeSet<Need> = needs.into_iter().collect();
+        let mut call = 0;
+        loop {
+            call += 1;
+            match self.ledger.fetch(&needs).await {
+                Ok((state, _)) => return Ok(state),
+                Err(error @ FetchError::NotARow { .. }) => return Err(RebuildError::Fetch(error)),
+                Err(error @ FetchError::Unavailable(_)) if call == CALLS_MAX => return Err(RebuildError::Fetch(error)),
+                Err(FetchError::Unavailable(_)) => wait(call).await,
+            }
+        }
+    }
+
+    /// Carries out writes together, all or none.
+    pub(crate) async fn write(&self, writes: Vec<Write>) -> Result<Written, RebuildError> {
+        let now = aws::system::System.now();
+        // No write of a rebuild is an increment, so no claim is made and the id is never looked at.
+        let scope = Scope { consumer: Consumer::OrderChanged, event_id: EventId::mint(now, [0; 10]), now };
+        let draft = Draft::new(scope, writes, Vec::new()).map_err(RebuildError::Plan)?;
+        let request = self.ledger.prepare(&draft.seal(fastrand::u128(..), 0)).map_err(RebuildError::Write)?;
+        let mut attempt = Attempt::First;
+        let mut call = 0;
+        loop {
+            call += 1;
+            match self.ledger.commit(&request, attempt).await {
+                Ok(_) => return Ok(Written::Done),
+                Err(CommitError::Refused { .. }) => return Ok(Written::Refused),
+                Err(error @ CommitError::Invalid { .. }) => return Err(RebuildError::Write(error)),
+                Err(error @ CommitError::Busy { .. }) if call == CALLS_MAX => return Err(RebuildError::Write(error)),
+                Err(CommitError::Busy { .. }) => {
+                    wait(call).await;
+                    attempt = Attempt::Again;
+                }
+            }
+        }
+    }
+
+    /// Removes a derived row that is wrong, if it still has this revision. Its writers demand a higher source version, which
+    /// the right row need not have.
+    pub(crate) async fn remove(&self, key: &Key, revision: u64) -> Result<Written, RebuildError> {
+        let delete = self
+            .writes
+            .delete_item()
+            .table_name(self.names.name(key.table))
+            .set_key(Some(key_item(key)))
+            .condition_expression("#r = :r")
+            .expression_attribute_names("#r", REVISION)
+            .expression_attribute_values(":r", number(revision));
+        match delete.send().await {
+            Ok(_) => Ok(Written::Done),
+            Err(error) if is_refusal(&error) => Ok(Written::Refused),
+            Err(error) => Err(RebuildError::Read(format!("{}", DisplayErrorContext(error)).into())),
+        }
+    }
+}
+
+fn is_refusal(error: &SdkError<DeleteItemError>) -> bool {
+    matches!(error.as_service_error(), Some(DeleteItemError::ConditionalCheckFailedException(_)))
+}
+
+async fn wait(call: u32) {
+    let limit = WAIT_MIN * 2_u32.pow(call);
+    sleep(limit.mul_f64(fastrand::f64())).await;
+}
