@@ -24,10 +24,10 @@ def main(build: Path) -> None:
         for name, template in parts:
             if name == "Tables":
                 aws.deploy(name, template, {"DeletionProtection": "false"})
+        make_queues(endpoint, [template for _, template in parts])
         functions = [(name, template, function) for name, template in parts for function in functions_of(template)]
         # The request path first: what consumers decide on has to be there.
         for name, template, function in sorted(functions, key=lambda one: one[2]["binary"] != "api"):
-            make_queues(endpoint, function["environment"])
             with running(template.parent / "Function" / "bootstrap", function, endpoint) as invoke:
                 checked = check(function["binary"], invoke)
             print(f"{name}: {checked} events answered as expected")
@@ -67,17 +67,14 @@ def resolved(value) -> str:
     return text
 
 
-def make_queues(endpoint: str, environment: dict[str, str]) -> None:
-    """Makes the queues that a function's environment names: under the emulator no template does."""
+def make_queues(endpoint: str, templates: list[Path]) -> None:
+    """Makes the queues of all parts, without what only mappings and redrive need."""
     sqs = aws.client("sqs", endpoint)
-    names = []
-    if "QUEUE_URL" in environment:
-        names.append(environment["QUEUE_URL"].rsplit("/", 1)[1])
-    if "QUEUE_URL_PREFIX" in environment:
-        prefix = environment["QUEUE_URL_PREFIX"].rsplit("/", 1)[1]
-        names += [prefix + name for name in ("game-ended", "game-ended-statistics", "relay-rejected")]
-    for name in names:
-        sqs.create_queue(QueueName=name)
+    for template in templates:
+        for resource in aws.load(template)["Resources"].values():
+            if resource["Type"] == "AWS::SQS::Queue":
+                name = resolved(resource["Properties"]["QueueName"])
+                sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"} if name.endswith(".fifo") else {})
 
 
 def messages(endpoint: str, queue: str) -> list[str]:
