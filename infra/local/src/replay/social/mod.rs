@@ -47,7 +47,8 @@ pub(super) async fn play(
     become_quiet(stack).await?;
     let draining = started.elapsed() - acting;
     let mut comparison = Comparison::default();
-    let compared = compare(&fold, client, stack.database(), views, &mut comparison).await?;
+    let letters = stack.receiver().letters();
+    let compared = compare(&fold, client, (stack.database(), views), &letters, &mut comparison).await?;
     comparison.differ_for_dead_letters(stack);
     screen.say(&format!(
         "{sent} commands in {:.1} s ({:.0}/s), {} requests repeated; {}; quiet {:.1} s later",
@@ -106,10 +107,10 @@ impl Latencies {
 }
 
 fn verdict(compared: &Compared, comparison: &Comparison) -> String {
-    let Compared { players, lists, posts, counters, notifications } = compared;
+    let Compared { players, lists, posts, counters, notifications, letters } = compared;
     format!(
         "compared with an independent fold: {players} players, {lists} lists to their ends, {posts} posts, {notifications} \
-         notifications, {counters} counters of days: {}",
+         notifications, {letters} letters, {counters} counters of days: {}",
         told(comparison)
     )
 }
