@@ -89,7 +89,7 @@ async fn check_overtaken(key: Key, record: Value, reason: &str) {
 async fn what_is_so_is_told_once() {
     let ledger = ledger();
     assert_eq!(handle(&ledger, Inbox).await, Outcome::Applied);
-    assert_eq!(handle(&ledger, Inbox).await, Outcome::Ignored("in the inbox already".to_owned()));
+    assert_eq!(handle(&ledger, Inbox).await, Outcome::Ignored("in the inbox, and still to be delivered".to_owned()));
     assert_eq!(told(&ledger), 1);
 }
 

@@ -18,6 +18,28 @@ fn game(number: u32) -> Event {
 }
 
 #[tokio::test]
+async fn a_row_that_is_created_again_is_not_shown_as_changed_to_those_that_follow() {
+    // The first event creates a row; the second one goes on from the row of exactly that version.
+    let decider = Fake {
+        needs: |event: &Event| if event.version == 1 { Vec::new() } else { vec![need("a")] },
+        decide: |event: &Event, state: &State| match event.version {
+            1 => apply(vec![Write::Create { key: key("a"), attributes: numbered(1) }]),
+            _ if row_number(state, "a") == (1, Some(1)) => apply(vec![replace("a", 2, Guard::Unchanged(1))]),
+            _ => Decision::Stale,
+        },
+    };
+    let driver = driver(decider);
+    let (first, mut second) = (game(1), game(2));
+    second.aggregate_id = first.aggregate_id.clone();
+    second.version = 2;
+    assert_eq!(names(&handle(&driver, std::slice::from_ref(&first)).await), ["applied"]);
+    // Sent again after an answer that says nothing, a creation alone would take the row for its own work.
+    driver.ledger.inject(Fault::Throttled);
+    assert_eq!(names(&handle(&driver, &[first, second]).await), ["duplicate", "applied"]);
+    assert_eq!(stored(&driver.ledger, "a"), Some(2));
+}
+
+#[tokio::test]
 async fn an_existing_claim_makes_its_record_a_duplicate_and_no_other() {
     let driver = driver(counting());
     handle(&driver, &[game(1), game(2)]).await;

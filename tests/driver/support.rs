@@ -27,6 +27,12 @@ pub fn driver<D>(decider: D) -> TestDriver<D> {
 /// The ledger in the hands of a decider, which plays the other writer.
 pub struct Shared(Arc<MemoryLedger>);
 
+impl Shared {
+    pub fn of(ledger: &Arc<MemoryLedger>) -> Self {
+        Self(ledger.clone())
+    }
+}
+
 impl Ledger for Shared {
     type Request = <MemoryLedger as Ledger>::Request;
 

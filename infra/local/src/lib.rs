@@ -7,6 +7,7 @@ pub mod gateway;
 pub mod lambda;
 pub mod mapping;
 pub mod model;
+pub mod receiver;
 pub mod replay;
 pub mod run;
 pub mod sqs;

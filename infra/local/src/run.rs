@@ -249,9 +249,10 @@ fn banner(stack: &Stack, template: &Path, logs: &Path) -> String {
 fn addresses_text(stack: &Stack) -> String {
     let addresses = stack.addresses();
     format!(
-        "  HTTP API  {}\n  DynamoDB  {}\n  SQS       {}\n  AWS CLI   aws --endpoint-url ADDRESS ..., any credentials, region {REGION}",
+        "  HTTP API  {}\n  DynamoDB  {}\n  SQS       {}\n  receiver  {} (see GET /letters, PUT /mode)\n  AWS CLI   aws --endpoint-url ADDRESS ..., any credentials, region {REGION}",
         addresses.api_url(),
         addresses.dynamodb_url(),
-        addresses.sqs_url()
+        addresses.sqs_url(),
+        stack.receiver().url()
     )
 }

@@ -18,6 +18,7 @@ use crate::lambda::Functions;
 use crate::mapping::stream::{Stream, StreamError};
 use crate::mapping::{Hostility, Progress};
 use crate::model::{Model, QueueMapping, StreamMapping};
+use crate::receiver::Receiver;
 use crate::sqs::Broker;
 use crate::status::{Row, Snapshot};
 use crate::tables;
@@ -89,6 +90,7 @@ pub struct Stack {
     queue_mappings: Vec<RunningQueueMapping>,
     stream_mappings: Vec<RunningStreamMapping>,
     tasks: JoinSet<()>,
+    receiver: Receiver,
     _tables: tables::Server,
 }
 
@@ -130,6 +132,11 @@ impl Stack {
     /// Returns the queues.
     pub fn broker(&self) -> &Broker {
         &self.broker
+    }
+
+    /// Returns who takes notifications.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
     }
 
     /// Returns the functions.

@@ -35,6 +35,9 @@ pub const QUEUE_URL_PREFIX: &str = "QUEUE_URL_PREFIX";
 /// Variable with the URL of the queue that a consumer's batches come from.
 pub const QUEUE_URL: &str = "QUEUE_URL";
 
+/// Variable with the URL that notifications are delivered to; without a value none is.
+pub const WEBHOOK_URL: &str = "WEBHOOK_URL";
+
 /// How long a new connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Attempts of a call that the SDK retries.
@@ -139,6 +142,14 @@ impl ConsumerConfig {
             connection: Connection::from_lookup(&lookup)?,
         })
     }
+}
+
+/// Reads where notifications are delivered to, if anywhere.
+///
+/// # Errors
+/// It is no URL.
+pub fn webhook_url(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<String>, ConfigError> {
+    optional(lookup, WEBHOOK_URL).map(|value| url(WEBHOOK_URL, value)).transpose()
 }
 
 /// Who repeats a call that failed for a passing reason. Never both.
@@ -300,6 +311,15 @@ mod tests {
         assert_eq!((connection.dynamodb_endpoint.clone(), connection.sqs_endpoint.clone()), (None, None));
         connection.dynamodb(Retries::Sdk, CallTimeouts::INTERACTIVE);
         connection.sqs(Retries::Caller, CallTimeouts::BATCH);
+    }
+
+    #[test]
+    fn a_webhook_is_a_url_or_none_at_all() {
+        assert_eq!(webhook_url(lookup(&[(WEBHOOK_URL, "")])), Ok(None));
+        let url = "https://example.com/notifications";
+        assert_eq!(webhook_url(lookup(&[(WEBHOOK_URL, url)])), Ok(Some(url.to_owned())));
+        let error = webhook_url(lookup(&[(WEBHOOK_URL, "example.com")])).unwrap_err();
+        assert_eq!(error, ConfigError::NotAUrl { name: WEBHOOK_URL, value: "example.com".to_owned() });
     }
 
     #[test]

@@ -4,38 +4,33 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
-use consumer::{BatchReport, Driver};
-use domain::Decider;
+use consumer::{BatchReport, Driver, EffectDriver};
+use domain::{Courier, Decider};
 use events::{Consumer, Timestamp};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tracing::info;
 
-use crate::config::{CallTimeouts, ConsumerConfig, Retries, environment, warm_up};
+use crate::config::{CallTimeouts, ConsumerConfig, Retries, environment, warm_up, webhook_url};
 use crate::function;
 use crate::ledger::DynamoLedger;
 use crate::sqs_event::deliveries;
 use crate::system::System;
 use crate::visibility::SqsVisibility;
+use crate::webhook::Webhook;
 
 /// Runs a consumer until Lambda ends the process.
 pub async fn run<D: Decider>(consumer: Consumer, decider: D) -> ExitCode {
     function::run(start(consumer, decider)).await
 }
 
+/// Runs a consumer with errands until Lambda ends the process. A letter may take so long.
+pub async fn run_courier<D: Courier>(consumer: Consumer, decider: D, send_timeout: Duration) -> ExitCode {
+    function::run(start_courier(consumer, decider, send_timeout)).await
+}
+
 async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> {
-    let config = ConsumerConfig::from_lookup(environment)?;
-    let dynamodb = config.connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
-    let sqs = config.connection.sqs(Retries::Sdk, CallTimeouts::BATCH);
-    warm_up(&dynamodb, &config.tables.views).await;
-    let driver = Driver {
-        consumer,
-        decider,
-        ledger: DynamoLedger::new(dynamodb, config.tables),
-        environment: System,
-        visibility: SqsVisibility::new(sqs, config.queue_url),
-    };
-    let driver = &driver;
+    let driver = &driver(consumer, decider).await?;
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
         let deliveries = deliveries(event.payload.get())?;
         let report = driver.handle(&deliveries, deadline(&event)).await;
@@ -43,6 +38,39 @@ async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> 
         Ok::<_, Error>(response(&report))
     }))
     .await
+}
+
+async fn start_courier<D: Courier>(consumer: Consumer, decider: D, send_timeout: Duration) -> Result<(), Error> {
+    let notifier = webhook_url(environment)?.map(Webhook::new);
+    let driver = &EffectDriver { driver: driver(consumer, decider).await?, notifier, send_timeout };
+    // Boxed: the compiler gives up on the layout of all the futures around and within this one.
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+        Box::pin(async move {
+            let deliveries = deliveries(event.payload.get())?;
+            let report = driver.handle(&deliveries, deadline(&event)).await;
+            log(&report);
+            Ok::<_, Error>(response(&report))
+        })
+    }))
+    .await
+}
+
+/// Makes the driver that the settings describe.
+async fn driver<D: Decider>(
+    consumer: Consumer,
+    decider: D,
+) -> Result<Driver<D, DynamoLedger, System, SqsVisibility>, Error> {
+    let config = ConsumerConfig::from_lookup(environment)?;
+    let dynamodb = config.connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
+    let sqs = config.connection.sqs(Retries::Sdk, CallTimeouts::BATCH);
+    warm_up(&dynamodb, &config.tables.views).await;
+    Ok(Driver {
+        consumer,
+        decider,
+        ledger: DynamoLedger::new(dynamodb, config.tables),
+        environment: System,
+        visibility: SqsVisibility::new(sqs, config.queue_url),
+    })
 }
 
 fn deadline(event: &LambdaEvent<Box<RawValue>>) -> Timestamp {

@@ -11,3 +11,4 @@ pub mod sqs_event;
 pub mod system;
 pub mod telemetry;
 pub mod visibility;
+pub mod webhook;

@@ -150,7 +150,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
 
     /// Hides what goes back for a while, and shows what is rejected at once so that redrive takes it. The outcome stands
     /// whether or not the queue does so.
-    async fn change_visibility(&self, deliveries: &[Delivery], outcomes: &[Outcome]) {
+    pub(crate) async fn change_visibility(&self, deliveries: &[Delivery], outcomes: &[Outcome]) {
         let changes: Vec<VisibilityChange> = deliveries
             .iter()
             .zip(timeouts(deliveries, outcomes, &self.environment))

@@ -10,6 +10,7 @@ mod size;
 
 mod commit;
 mod driver;
+mod effects;
 mod fifo;
 mod group;
 mod reading;
@@ -21,11 +22,12 @@ mod weakness;
 pub use delivery::{BatchReport, Delivery, InvalidMessageId, MessageId, Outcome, RecordReport};
 pub use draft::{CLAIM_AGE_MAX, CLAIM_TTL, Draft, PlanError, Scope};
 pub use driver::Driver;
+pub use effects::EffectDriver;
 pub use fifo::HOLDS_MAX;
 pub use plan::{BYTES_MAX, Claim, Conditions, ITEM_BYTES_MAX, ITEMS_MAX, Operation, Plan};
 pub use ports::{
-    Attempt, Busy, Clock, CommitError, Cost, FetchError, Ledger, Random, Refusal, Visibility, VisibilityChange,
-    VisibilityError,
+    Attempt, Busy, Clock, CommitError, Cost, FetchError, Ledger, Notifier, NotifyError, Random, Refusal, Visibility,
+    VisibilityChange, VisibilityError,
 };
 pub use report::WAIT;
 pub use size::item_bytes;

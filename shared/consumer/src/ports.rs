@@ -160,6 +160,62 @@ pub trait Visibility: Send + Sync {
     fn change(&self, changes: Vec<VisibilityChange>) -> impl Future<Output = Result<(), VisibilityError>> + Send;
 }
 
+/// Where letters are sent.
+pub trait Notifier<L>: Send + Sync {
+    /// Sends a letter. `key` is the same whenever the same letter is sent again.
+    fn send(&self, key: &str, letter: &L) -> impl Future<Output = Result<(), NotifyError>> + Send;
+}
+
+/// A letter that was not taken. It is sent again later, whatever the reason: who refuses today may have a wrong setting.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the letter was not taken: {reason}")]
+pub struct NotifyError {
+    /// Why.
+    pub reason: String,
+}
+
+impl<L: Ledger> Ledger for &L {
+    type Request = L::Request;
+
+    fn fetch(&self, needs: &BTreeSet<Need>) -> impl Future<Output = Result<(State, Cost), FetchError>> + Send {
+        (**self).fetch(needs)
+    }
+
+    fn prepare(&self, plan: &Plan) -> Result<Self::Request, CommitError> {
+        (**self).prepare(plan)
+    }
+
+    fn commit(
+        &self,
+        request: &Self::Request,
+        attempt: Attempt,
+    ) -> impl Future<Output = Result<Cost, CommitError>> + Send {
+        (**self).commit(request, attempt)
+    }
+}
+
+impl<C: Clock> Clock for &C {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
+        (**self).sleep(duration)
+    }
+}
+
+impl<R: Random> Random for &R {
+    fn bits(&self) -> u64 {
+        (**self).bits()
+    }
+}
+
+impl<V: Visibility> Visibility for &V {
+    fn change(&self, changes: Vec<VisibilityChange>) -> impl Future<Output = Result<(), VisibilityError>> + Send {
+        (**self).change(changes)
+    }
+}
+
 /// A message's new visibility timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisibilityChange {

@@ -121,6 +121,11 @@ pub(crate) fn decide<D: Decider>(decider: &D, consumer: Consumer, records: Vec<R
                 wave.settled.push((record, outcome));
                 goes_on
             }
+            // It has been carried out before. Shown to those that follow, its row would seem to change once more.
+            Ok((Some(draft), _)) if overlay.recreates(&draft) => {
+                wave.settled.push((record, Outcome::Duplicate));
+                true
+            }
             Ok((Some(draft), _)) if overlay.hides_source_version(&draft) => {
                 wave.deferred.push(record);
                 false
@@ -207,6 +212,14 @@ impl Overlay {
                 Some(Operation::Create(_) | Operation::Add(_) | Operation::Check(_)) | None => false,
             };
             by_source_version && self.written.contains(key) && self.rows.covers(key)
+        })
+    }
+
+    /// Returns whether the draft creates a row that was there when rows were read.
+    fn recreates(&self, draft: &Draft) -> bool {
+        draft.written_rows().any(|key| {
+            let creates = matches!(draft.row(key), Some(Operation::Create(_)));
+            creates && !self.written.contains(key) && self.rows.row(key).is_ok_and(|row| row.version > 0)
         })
     }
 

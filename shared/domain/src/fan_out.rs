@@ -102,7 +102,8 @@ impl Decider for FanOut {
     fn needs(&self, event: &Event) -> Vec<Need> {
         if let Payload::PostPublished(post) = &event.payload {
             let counters = FOLLOWER_SPREAD.keys(&followers_key(&post.author_id));
-            return std::iter::once(Post::key(&post.post_id)).chain(counters).map(Need::Key).collect();
+            let keys = [Post::key(&post.post_id), FanOutRange::key(&post.post_id, 0)];
+            return keys.into_iter().chain(counters).map(Need::Key).collect();
         }
         if let Payload::FanOutAdvanced(advanced) = &event.payload {
             let keys = [FanOutRange::key(&advanced.post_id, advanced.range), Post::key(&advanced.post_id)];
@@ -155,6 +156,9 @@ fn one(event: &Event, recipient_id: &PlayerId, cause: NotificationCause) -> Resu
 
 /// Creates the records of all ranges, each with the event that drives its first page.
 fn begin(event: &Event, published_post: &PostPublished, state: &State) -> Result<Decision, RowError> {
+    if state.row(&FanOutRange::key(&published_post.post_id, 0))?.version > 0 {
+        return Ok(Decision::Ignore("the fan-out has begun before".to_owned()));
+    }
     let Some(post) = standing(&published_post.post_id, state)? else { return gone() };
     let mut followers = 0;
     for key in FOLLOWER_SPREAD.keys(&followers_key(&post.author_id)) {

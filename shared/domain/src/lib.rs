@@ -6,6 +6,7 @@ mod versions;
 
 mod change;
 mod decision;
+mod errand;
 
 pub mod activity;
 pub mod fan_out;
@@ -23,5 +24,6 @@ pub mod statistics;
 
 pub use change::Change;
 pub use decision::{Check, Content, Decider, Decision, Deltas, EVENT, Guard, Spread, Write};
+pub use errand::{Courier, End, Errand};
 pub use state::{Attributes, Key, Need, Range, Row, RowError, State, Table};
 pub use versions::{InvalidVersions, Versions};

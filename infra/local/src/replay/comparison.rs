@@ -295,23 +295,38 @@ fn compare_maps<K: Ord + std::fmt::Debug>(
 ///
 /// When it cannot be read.
 pub(super) fn scan(database: &Database, table: &str) -> Result<Vec<Value>, ComparisonError> {
+    pages(database, table, &json!({"TableName": table, "ConsistentRead": true}))
+}
+
+/// Returns the items whose attribute is this text, as the table has them.
+pub(super) fn scan_where(
+    database: &Database,
+    table: &str,
+    (attribute, text): (&str, &str),
+) -> Result<Vec<Value>, ComparisonError> {
+    let request = json!({
+        "TableName": table,
+        "ConsistentRead": true,
+        "FilterExpression": "#a = :t",
+        "ExpressionAttributeNames": {"#a": attribute},
+        "ExpressionAttributeValues": {":t": {"S": text}},
+    });
+    pages(database, table, &request)
+}
+
+fn pages(database: &Database, table: &str, request: &Value) -> Result<Vec<Value>, ComparisonError> {
     let failed =
         |source: Box<dyn std::error::Error + Send + Sync>| ComparisonError::Table { table: table.to_owned(), source };
     let mut items = Vec::new();
-    let mut start = Value::Null;
+    let mut request = request.clone();
     loop {
-        let mut request = json!({"TableName": table, "ConsistentRead": true});
-        if !start.is_null() {
-            request["ExclusiveStartKey"] = start;
-        }
-        let request = serde_json::from_value(request).map_err(|error| failed(Box::new(error)))?;
-        let response = database.scan(request).map_err(|error| failed(Box::new(error)))?;
+        let page = serde_json::from_value(request.clone()).map_err(|error| failed(Box::new(error)))?;
+        let response = database.scan(page).map_err(|error| failed(Box::new(error)))?;
         let response = serde_json::to_value(response).map_err(|error| failed(Box::new(error)))?;
-        let page = response["Items"].as_array().ok_or_else(|| shape("a scan", &response))?;
-        items.extend(page.iter().cloned());
-        start = response.get("LastEvaluatedKey").cloned().unwrap_or(Value::Null);
-        if start.is_null() {
-            return Ok(items);
+        items.extend(response["Items"].as_array().ok_or_else(|| shape("a scan", &response))?.iter().cloned());
+        match response.get("LastEvaluatedKey") {
+            Some(start) if !start.is_null() => request["ExclusiveStartKey"] = start.clone(),
+            Some(_) | None => return Ok(items),
         }
     }
 }

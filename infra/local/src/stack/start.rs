@@ -14,6 +14,7 @@ use crate::mapping::queue::BrokerQueue;
 use crate::mapping::stream::{Stream, StreamError};
 use crate::mapping::{Progress, queue as queue_mapping, stream as stream_mapping};
 use crate::model::{Model, QueueMapping, StreamMapping};
+use crate::receiver::Receiver;
 use crate::sqs::{self, Broker};
 use crate::tables::{self, TablesError};
 
@@ -42,6 +43,13 @@ pub enum StartError {
     /// The tables cannot be served.
     #[error("cannot start threads for the tables")]
     Threads {
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No port is left for the receiver of notifications.
+    #[error("cannot receive notifications")]
+    Receiver {
         /// What the operating system said.
         #[source]
         source: std::io::Error,
@@ -112,7 +120,10 @@ impl Stack {
     /// # Errors
     ///
     /// When the tables or queues cannot be made, or something names what is not declared.
-    pub async fn start(model: Model, listeners: Listeners, settings: &Settings) -> Result<Self, StartError> {
+    pub async fn start(mut model: Model, listeners: Listeners, settings: &Settings) -> Result<Self, StartError> {
+        let receiver = Receiver::start(listeners.addresses.api.ip()).await;
+        let receiver = receiver.map_err(|source| StartError::Receiver { source })?;
+        receiver.announce(&mut model);
         let database = tables::open(settings.data.as_deref(), &model.tables)?;
         let broker = Broker::default();
         let queue_failed = |(queue, source)| StartError::Queue { queue, source };
@@ -130,6 +141,7 @@ impl Stack {
             queue_mappings: Vec::new(),
             stream_mappings: Vec::new(),
             tasks: JoinSet::new(),
+            receiver,
             _tables: tables,
             model,
         };

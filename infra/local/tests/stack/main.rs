@@ -9,6 +9,7 @@ mod lambda;
 mod processes;
 mod program;
 mod queue_mapping;
+mod receiver;
 mod runtime;
 mod stream_mapping;
 mod whole;

@@ -50,8 +50,11 @@ fn queue(name: &str, attributes: &[(&str, &str)]) -> Queue {
 }
 
 fn consumer_queues(name: &str) -> [Queue; 2] {
+    // Whoever takes notifications may be away for hours.
+    let receives_max = if name == "notification-requested" { 100 } else { 20 };
     let arn = format!("arn:aws:sqs:us-east-1:000000000000:players-engine-{name}");
-    let redrive = json!({ "deadLetterTargetArn": format!("{arn}-dead-letters"), "maxReceiveCount": 20 }).to_string();
+    let redrive =
+        json!({ "deadLetterTargetArn": format!("{arn}-dead-letters"), "maxReceiveCount": receives_max }).to_string();
     let allow = json!({ "redrivePermission": "byQueue", "sourceQueueArns": [arn] }).to_string();
     let (four_days, two_weeks) = ((4 * 24 * HOUR).to_string(), (14 * 24 * HOUR).to_string());
     [
@@ -206,7 +209,7 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("activity", 256, &[records, views, ledger]),
         consumer("active-players", 256, &[records, views, ledger]),
         consumer("fan-out", 256, &[records, views, ledger]),
-        consumer("notification-requested", 256, &[records, views, ledger]),
+        consumer("notification-requested", 256, &[records, views, ledger, ("WEBHOOK_URL", "")]),
         consumer_of("order-changed.fifo", "order-changed", 256, &[records, views, ledger]),
         function("outbox-relay", 60, 256, &[queues]),
     ];

@@ -7,8 +7,9 @@ use events::PlayerId;
 use serde_json::Value;
 
 use super::super::client::Client;
-use super::super::comparison::{Comparison, ComparisonError, Item, scan_items, shape};
+use super::super::comparison::{Comparison, ComparisonError, Item, scan_items, scan_where, shape};
 use super::fold::Fold;
+use crate::receiver::Letter;
 
 /// Players of a page.
 const PAGE: usize = 40;
@@ -31,6 +32,7 @@ pub(super) struct Compared {
     pub(super) posts: usize,
     pub(super) counters: usize,
     pub(super) notifications: usize,
+    pub(super) letters: usize,
 }
 
 /// Compares everything.
@@ -41,8 +43,8 @@ pub(super) struct Compared {
 pub(super) async fn compare(
     fold: &Fold,
     client: &Client,
-    database: &Database,
-    views: &str,
+    (database, views): (&Database, &str),
+    letters: &BTreeMap<String, Letter>,
     comparison: &mut Comparison,
 ) -> Result<Compared, ComparisonError> {
     let mut compared = Compared::default();
@@ -72,6 +74,7 @@ pub(super) async fn compare(
         }
         compared.posts += 1;
     }
+    compared.letters = compare_letters(database, views, letters, comparison)?;
     compared.counters = compare_days(fold, client, &scan_items(database, views)?, comparison).await?;
     Ok(compared)
 }
@@ -147,6 +150,24 @@ async fn listed(client: &Client, player: &PlayerId, list: &str) -> Result<Vec<(S
             None => return Ok(players),
         }
     }
+}
+
+/// Compares inboxes with the letters that arrived: none is still to be sent, and each that counts as delivered has arrived.
+fn compare_letters(
+    database: &Database,
+    views: &str,
+    letters: &BTreeMap<String, Letter>,
+    comparison: &mut Comparison,
+) -> Result<usize, ComparisonError> {
+    for (state, arrives) in [("pending", false), ("delivered", true)] {
+        for item in scan_where(database, views, ("delivery", state))? {
+            let notification = item["notification_id"]["S"].as_str().unwrap_or_default();
+            if !arrives || !letters.contains_key(notification) {
+                comparison.differ(format!("notification {notification} is {state}, and its letter has not arrived"));
+            }
+        }
+    }
+    Ok(letters.len())
 }
 
 /// What a notification tells: kind, actor and post.

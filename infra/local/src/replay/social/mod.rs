@@ -47,7 +47,8 @@ pub(super) async fn play(
     wait_until_quiet(stack).await?;
     let draining = started.elapsed() - acting;
     let mut comparison = Comparison::default();
-    let compared = compare(&fold, &client, stack.database(), &views, &mut comparison).await?;
+    let letters = stack.receiver().letters();
+    let compared = compare(&fold, &client, (stack.database(), &views), &letters, &mut comparison).await?;
     compare_dead_letters(stack, &mut comparison.differences);
     screen.say(&format!(
         "{sent} commands in {:.1} s ({:.0}/s), {} requests repeated; quiet {:.1} s later",
@@ -83,10 +84,10 @@ async fn act(client: &Client, actions: Arc<Vec<Action>>, rate: u32) -> Result<()
 }
 
 fn verdict(compared: &Compared, comparison: &Comparison) -> String {
-    let Compared { players, lists, posts, counters, notifications } = compared;
+    let Compared { players, lists, posts, counters, notifications, letters } = compared;
     format!(
         "compared with an independent fold: {players} players, {lists} lists to their ends, {posts} posts, {notifications} \
-         notifications, {counters} counters of days: {}",
+         notifications, {letters} letters, {counters} counters of days: {}",
         comparison.differences
     )
 }

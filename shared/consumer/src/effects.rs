@@ -1,0 +1,212 @@
+//! Effects outside the tables. A batch goes through the driver first, which commits the rows that say what is due. Then the truth
+//! is read again, what is still to be sent is sent, several at once, and the driver notes how each errand ended. A record is done
+//! only when that is noted: whatever happens before, it comes again and goes on from its row.
+//!
+//! Between the second reading and the arrival of a letter the truth can change. That window is as long as a send.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use domain::{Courier, Decider, Decision, End, Errand, Need, RowError, State};
+use events::{Event, EventId, Timestamp};
+use futures::StreamExt;
+use futures::stream;
+use tracing::warn;
+
+use crate::commit::before;
+use crate::delivery::{BatchReport, Delivery, Outcome};
+use crate::driver::Driver;
+use crate::ports::{Clock, Cost, Ledger, Notifier, Random, Visibility};
+use crate::wave::with_sources;
+
+/// Letters under way at the same time, at most.
+const SENDS_AT_ONCE: usize = 16;
+/// Time that is kept for noting how errands ended.
+const SETTLE_MARGIN: Duration = Duration::from_secs(5);
+
+/// Runs one consumer's decider over batches, and its errands.
+#[derive(Debug)]
+pub struct EffectDriver<D, L, E, V, N> {
+    /// What decides and commits.
+    pub driver: Driver<D, L, E, V>,
+    /// Where letters are sent; with nobody to send them to, they are dropped.
+    pub notifier: Option<N>,
+    /// How long a letter may take. A batch's letters, so many at once, must fit into the function's timeout.
+    pub send_timeout: Duration,
+}
+
+impl<D, L, E, V, N> EffectDriver<D, L, E, V, N>
+where
+    D: Courier,
+    L: Ledger,
+    E: Clock + Random,
+    V: Visibility,
+    N: Notifier<D::Letter>,
+{
+    /// Handles a batch until `deadline`, the moment at which the invocation is stopped. Returns an outcome for every record.
+    pub async fn handle(&self, deliveries: &[Delivery], deadline: Timestamp) -> BatchReport {
+        let mut report = self.driver.handle(deliveries, deadline).await;
+        let due = due(deliveries, &report);
+        if due.is_empty() {
+            return report;
+        }
+        let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
+        let (errands, mut failed) = self.errands(&events, &mut report.cost).await;
+        let mut ends = BTreeMap::new();
+        for (event_id, result) in self.run(errands, deadline).await {
+            match result {
+                Ok(end) => drop(ends.insert(event_id, end)),
+                Err(outcome) => drop(failed.insert(event_id, outcome)),
+            }
+        }
+        failed.extend(self.settle(deliveries, &due, ends, deadline, &mut report.cost).await);
+        self.give_back(deliveries, &due, &failed, &mut report).await;
+        report
+    }
+
+    /// Reads the truth again, and says what is to be done.
+    async fn errands(
+        &self,
+        events: &[&Event],
+        cost: &mut Cost,
+    ) -> (Vec<(EventId, Errand<D::Letter>)>, BTreeMap<EventId, Outcome>) {
+        let decider = &self.driver.decider;
+        let needs: BTreeSet<Need> = events.iter().flat_map(|event| decider.needs(event)).collect();
+        let (mut errands, mut failed) = (Vec::new(), BTreeMap::new());
+        let state = match self.driver.ledger.fetch(&needs).await {
+            Ok((state, spent)) => {
+                *cost += spent;
+                state.at(self.driver.environment.now())
+            }
+            Err(error) => {
+                let outcome = Outcome::Retry(with_sources(&error));
+                failed.extend(events.iter().map(|event| (event.event_id, outcome.clone())));
+                return (errands, failed);
+            }
+        };
+        for event in events {
+            match decider.errand(event, &state) {
+                Ok(errand) => errands.push((event.event_id, errand)),
+                Err(error) => drop(failed.insert(event.event_id, Outcome::Retry(with_sources(&error)))),
+            }
+        }
+        (errands, failed)
+    }
+
+    /// Runs errands, several at once. Those that have nothing to do have no result.
+    async fn run(
+        &self,
+        errands: Vec<(EventId, Errand<D::Letter>)>,
+        deadline: Timestamp,
+    ) -> Vec<(EventId, Result<End, Outcome>)> {
+        let errands = errands.into_iter().filter(|(_, errand)| !matches!(errand, Errand::Nothing));
+        let runs = errands.map(|(event_id, errand)| async move {
+            let result = match errand {
+                Errand::Send { key, letter } => self.send(&key, &letter, deadline).await,
+                Errand::Drop | Errand::Nothing => Ok(End::Suppressed),
+            };
+            (event_id, result)
+        });
+        stream::iter(runs).buffer_unordered(SENDS_AT_ONCE).collect().await
+    }
+
+    async fn send(&self, key: &str, letter: &D::Letter, deadline: Timestamp) -> Result<End, Outcome> {
+        let Some(notifier) = &self.notifier else { return Ok(End::Suppressed) };
+        let environment = &self.driver.environment;
+        let timeout = environment.now() + self.send_timeout;
+        if timeout + SETTLE_MARGIN >= deadline {
+            return Err(Outcome::Retry("not sent before the invocation's deadline".to_owned()));
+        }
+        match before(environment, timeout, notifier.send(key, letter)).await {
+            Some(Ok(())) => Ok(End::Delivered),
+            Some(Err(error)) => Err(Outcome::Retry(error.to_string())),
+            None => Err(Outcome::Retry(format!("no answer within {} ms", self.send_timeout.as_millis()))),
+        }
+    }
+
+    /// Notes how errands ended. Returns those for which that could not be noted.
+    async fn settle(
+        &self,
+        deliveries: &[Delivery],
+        due: &Due,
+        ends: BTreeMap<EventId, End>,
+        deadline: Timestamp,
+        cost: &mut Cost,
+    ) -> BTreeMap<EventId, Outcome> {
+        if ends.is_empty() {
+            return BTreeMap::new();
+        }
+        let ended: Vec<EventId> = ends.keys().copied().collect();
+        let theirs: Vec<Delivery> = ended.iter().map(|event_id| deliveries[due[event_id].0].clone()).collect();
+        let settling = Driver {
+            consumer: self.driver.consumer,
+            decider: Settling { courier: &self.driver.decider, ends },
+            ledger: &self.driver.ledger,
+            environment: &self.driver.environment,
+            visibility: &self.driver.visibility,
+        };
+        // Boxed: a driver within a driver would be a future of twice the size.
+        let report = Box::pin(settling.handle(&theirs, deadline)).await;
+        *cost += report.cost;
+        let outcomes = ended.into_iter().zip(report.records).map(|(event_id, record)| (event_id, record.outcome));
+        outcomes.filter(|(_, outcome)| !outcome.acknowledges()).collect()
+    }
+
+    /// Puts failures into the report, and hides their messages for a while.
+    async fn give_back(
+        &self,
+        deliveries: &[Delivery],
+        due: &Due,
+        failed: &BTreeMap<EventId, Outcome>,
+        report: &mut BatchReport,
+    ) {
+        let mut outcomes = Vec::new();
+        let mut theirs = Vec::new();
+        for (position, delivery) in deliveries.iter().enumerate() {
+            let event = Event::decode(&delivery.body).ok();
+            let Some(outcome) = event.and_then(|event| failed.get(&event.event_id).cloned()) else { continue };
+            if !report.records[position].outcome.acknowledges() {
+                continue;
+            }
+            let event_id =
+                due.iter().find(|(_, (first, _))| *first == position).map(|(event_id, _)| event_id.to_string());
+            warn!(event_id, reason = outcome.reason(), outcome = outcome.name(), "letter not sent");
+            report.records[position].outcome = outcome.clone();
+            theirs.push(delivery.clone());
+            outcomes.push(outcome);
+        }
+        self.driver.change_visibility(&theirs, &outcomes).await;
+    }
+}
+
+/// Events whose rows are committed, each with the position of its first record.
+type Due = BTreeMap<EventId, (usize, Event)>;
+
+fn due(deliveries: &[Delivery], report: &BatchReport) -> Due {
+    let mut due = Due::new();
+    for (position, (delivery, record)) in deliveries.iter().zip(&report.records).enumerate() {
+        if let (true, Ok(event)) = (record.outcome.acknowledges(), Event::decode(&delivery.body)) {
+            due.entry(event.event_id).or_insert((position, event));
+        }
+    }
+    due
+}
+
+/// Decides how the ends of errands are noted.
+struct Settling<'a, D> {
+    courier: &'a D,
+    ends: BTreeMap<EventId, End>,
+}
+
+impl<D: Courier> Decider for Settling<'_, D> {
+    fn needs(&self, event: &Event) -> Vec<Need> {
+        self.courier.needs(event)
+    }
+
+    fn decide(&self, event: &Event, state: &State) -> Result<Decision, RowError> {
+        match self.ends.get(&event.event_id) {
+            Some(end) => self.courier.settle(event, state, *end),
+            None => Ok(Decision::Ignore("nothing was to be done".to_owned())),
+        }
+    }
+}
