@@ -1,6 +1,5 @@
 //! What the driver promises, on the in-memory ledger: decoding, deciding on an overlay, committing, reading refusals, ending
-//! each record, FIFO groups,
-//! and the wake-ups of orders.
+//! each record, FIFO groups, and the wake-ups of orders.
 
 mod boards;
 mod commit;
@@ -9,6 +8,7 @@ mod fifo;
 mod gaps;
 mod inbox;
 mod letters;
+mod log;
 mod outcome;
 mod ranges;
 mod refusal;
