@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
     Case { sabotages: &[Driver(Weakness::GroupNotHeld)], worlds: 100 },
     Case { sabotages: &[Decider(Misjudgement::GapsSkipped)], worlds: 100 },
     Case { sabotages: &[Decider(Misjudgement::GapsLeftListed)], worlds: 100 },
-    Case { sabotages: &[Decider(Misjudgement::SnapshotsLeftOut)], worlds: 100 },
+    Case { sabotages: &[Decider(Misjudgement::SnapshotsLeftOut)], worlds: 500 },
     Case { sabotages: &[Ledger(Flaw::NewerOrEqual)], worlds: 100 },
     Case { sabotages: &[Ledger(Flaw::UnchangedIgnored)], worlds: 100 },
     Case { sabotages: &[Ledger(Flaw::ChecksIgnored)], worlds: 100 },

@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 use super::store::EventRecord;
 use super::view::view_writes;
 use crate::decision::{attributes, foreign};
-use crate::{Content, Decider, Decision, Guard, Key, Need, Range, Row, RowError, State, Versions, Write};
+use crate::{Check, Content, Decider, Decision, Guard, Key, Need, Range, Row, RowError, State, Versions, Write};
 
 /// Events that are folded in one commit, at most: so much is in memory for each message of a batch.
 pub const FOLD_MAX: usize = 500;
@@ -164,6 +164,12 @@ impl Known {
         Ok(writes)
     }
 
+    /// What a decision about a gap relies on when it does not write the view: that nobody has brought it further. Without it
+    /// an instance that stood still would note a wait, or list a gap, that is over.
+    fn unmoved(&self) -> Check {
+        Check { key: Order::view_key(&self.order_id), version: self.view_revision }
+    }
+
     /// The writes that end a wait and close the entry in the list.
     fn closed(&self) -> impl Iterator<Item = Write> {
         self.wait.removed().into_iter().chain(self.gap.removed())
@@ -225,7 +231,8 @@ fn gap_decision(
     now: Timestamp,
 ) -> Result<Decision, RowError> {
     let Fold { missing, unreadable, .. } = fold;
-    let checks = Vec::new();
+    let advances = !writes.is_empty();
+    let checks = |writes: &[Write]| if advances || writes.is_empty() { Vec::new() } else { vec![known.unmoved()] };
     let listed = known.gap.content.as_ref();
     let on_list = listed.map(|gap| gap.missing.clone()).unwrap_or_default();
     let awaited = missing.without(&on_list);
@@ -242,9 +249,9 @@ fn gap_decision(
         let by_itself = listed.is_some_and(|gap| gap.listed_by == event.event_id);
         return Ok(match (writes.is_empty(), by_itself) {
             // It has listed them and comes again: perhaps nobody has been told.
-            (true, true) => Decision::Unresolved { missing, writes, checks },
+            (true, true) => Decision::Unresolved { missing, writes, checks: Vec::new() },
             (true, false) => Decision::Ignore(format!("versions {missing} are missing and on the list")),
-            (false, _) => Decision::Apply { writes, checks },
+            (false, _) => Decision::Apply { checks: checks(&writes), writes },
         });
     }
     let before = known.wait.content.as_ref().filter(|wait| wait.missing.meets(&awaited));
@@ -252,7 +259,7 @@ fn gap_decision(
     if now.since(since) < PATIENCE {
         writes.extend(known.gap.write(shortened.as_ref())?);
         writes.extend(known.wait.write(Some(&Wait { missing: awaited.clone(), since }))?);
-        return Ok(Decision::Wait { missing: awaited, writes, checks });
+        return Ok(Decision::Wait { missing: awaited, checks: checks(&writes), writes });
     }
     let gap = Gap {
         order_id: known.order_id.clone(),
@@ -264,5 +271,5 @@ fn gap_decision(
     };
     writes.extend(known.gap.write(Some(&gap))?);
     writes.extend(known.wait.removed());
-    Ok(Decision::Unresolved { missing, writes, checks })
+    Ok(Decision::Unresolved { missing, checks: checks(&writes), writes })
 }
