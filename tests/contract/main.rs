@@ -1,4 +1,6 @@
-//! The ledger's contract, against DynamoDB and against its in-memory twin.
+//! The ledger's contract, against DynamoDB and against its in-memory twin, and what consumers cost there.
+
+mod cost;
 
 use testkit::contract::{self, Subject};
 use testkit::{Fault, MemoryLedger};
