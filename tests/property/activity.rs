@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use testkit::MemoryLedger;
 
 use crate::history::{Run, run};
-use crate::{delivered, handle, numbers};
+use crate::{delivered, handle, numbers, whole_and_single};
 
 /// Counters of a kind by day and name, shards added up.
 fn counted(ledger: &MemoryLedger, sort: &str) -> BTreeMap<(String, String), i64> {
@@ -64,5 +64,14 @@ proptest! {
         let (before, commits) = (driver.ledger.rows(), driver.ledger.commits());
         handle(&driver, &run.games);
         prop_assert_eq!((driver.ledger.rows(), driver.ledger.commits()), (before, commits));
+    }
+
+    #[test]
+    fn a_batch_decided_as_one_equals_its_records_one_by_one(run in run()) {
+        let [whole, single] = whole_and_single(Consumer::Activity, EventCounts, &run);
+        prop_assert_eq!(counted(&whole.ledger, "EVENTS"), counted(&single.ledger, "EVENTS"));
+
+        let [whole, single] = whole_and_single(Consumer::ActivePlayers, ActivePlayers, &run);
+        prop_assert_eq!(counted(&whole.ledger, "PLAYERS"), counted(&single.ledger, "PLAYERS"));
     }
 }

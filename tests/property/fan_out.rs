@@ -104,6 +104,19 @@ fn object(value: Value) -> Attributes {
 
 impl World {
     fn after(run: &Run) -> Self {
+        let mut world = Self::before(run);
+        for step in &run.steps {
+            world.step(step);
+        }
+        while !world.waiting.is_empty() {
+            let all = std::mem::take(&mut world.waiting);
+            world.deliver(all);
+        }
+        world
+    }
+
+    /// Makes a platform on which a post was published, and nobody was told of it yet.
+    fn before(run: &Run) -> Self {
         let mut world = Self {
             driver: driver(Consumer::FanOut, Notifications),
             relayed: Vec::new(),
@@ -121,13 +134,6 @@ impl World {
         world.driver.ledger.put(Post::key(&post_id()), object(post));
         let published = PostPublished { post_id: post_id(), author_id };
         world.relay(event(1, "post-1", 1, Payload::PostPublished(published)));
-        for step in &run.steps {
-            world.step(step);
-        }
-        while !world.waiting.is_empty() {
-            let all = std::mem::take(&mut world.waiting);
-            world.deliver(all);
-        }
         world
     }
 
@@ -242,5 +248,23 @@ proptest! {
         let before = (world.driver.ledger.rows(), world.driver.ledger.commits());
         world.deliver((0..world.relayed.len()).collect());
         prop_assert_eq!((world.driver.ledger.rows(), world.driver.ledger.commits()), before);
+    }
+}
+
+proptest! {
+    // Few: each page is delivered by itself, and an audience has many.
+    #![proptest_config(ProptestConfig { cases: 15, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_batch_decided_as_one_equals_its_records_one_by_one(run in run()) {
+        let [mut whole, mut single] = [World::before(&run), World::before(&run)];
+        while !whole.waiting.is_empty() {
+            let all = std::mem::take(&mut whole.waiting);
+            whole.deliver(all);
+        }
+        while let Some(first) = single.waiting.pop() {
+            single.deliver(vec![first]);
+        }
+        prop_assert_eq!(whole.driver.ledger.rows(), single.driver.ledger.rows());
     }
 }

@@ -110,6 +110,15 @@ impl World {
         world
     }
 
+    /// Makes the same platform with the same records, on which nothing of what has happened was delivered.
+    fn undelivered(&self) -> Self {
+        let driver = driver(Consumer::GameEnded, Boards);
+        for (version, player) in self.players.values() {
+            (1..*version).for_each(|_| driver.ledger.put(Player::key(&player.player_id), attributes(player)));
+        }
+        Self { driver, players: self.players.clone(), happened: self.happened.clone() }
+    }
+
     fn change(&mut self, number: u32, command: Command) {
         let (version, player) = self.players.get_mut(&number).expect("a player");
         let change = match command {
@@ -208,6 +217,16 @@ proptest! {
         world.deliver(again);
         prop_assert_eq!(world.driver.ledger.rows(), before);
         prop_assert_eq!(world.driver.ledger.commits(), commits);
+    }
+
+    #[test]
+    fn a_batch_decided_as_one_equals_its_records_one_by_one(steps in steps()) {
+        let world = World::after(&steps);
+        let [mut whole, mut single] = [world.undelivered(), world.undelivered()];
+        whole.deliver(world.happened.clone());
+        world.happened.iter().for_each(|event| single.deliver(vec![event.clone()]));
+        prop_assert_eq!(shown(&whole.rows()), shown(&single.rows()));
+        prop_assert_eq!(histograms(&whole.driver.ledger), histograms(&single.driver.ledger));
     }
 
     #[test]

@@ -139,6 +139,22 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn a_batch_decided_as_one_equals_its_records_one_by_one(run in deliveries(130)) {
+        let [whole, single] = [driver(), driver()];
+        for driver in [&whole, &single] {
+            store(&driver.ledger, &run.history);
+        }
+        deliver_until_done(&whole, run.history.clone());
+        run.history.iter().for_each(|event| deliver_until_done(&single, vec![event.clone()]));
+        prop_assert_eq!(views(&whole.ledger), views(&single.ledger));
+        prop_assert_eq!((notes(&whole.ledger), notes(&single.ledger)), (0, 0));
+    }
+}
+
+proptest! {
     #![proptest_config(cases(150))]
 
     #[test]

@@ -96,16 +96,21 @@ fn post_id(number: u32) -> PostId {
 }
 
 impl World {
-    fn after(steps: &[Step]) -> Self {
-        let mut world = Self {
+    /// Makes a platform on which this has happened, and nothing of it was delivered.
+    fn where_happened(happened: Vec<Event>) -> Self {
+        Self {
             driver: driver(Consumer::PostChanged, Social),
             reactions: BTreeMap::new(),
             follows: BTreeMap::new(),
             posts: BTreeMap::new(),
-            happened: Vec::new(),
+            happened,
             skipped: BTreeSet::new(),
             delivered: BTreeMap::new(),
-        };
+        }
+    }
+
+    fn after(steps: &[Step]) -> Self {
+        let mut world = Self::where_happened(Vec::new());
         for step in steps {
             world.step(step);
         }
@@ -292,6 +297,18 @@ proptest! {
         prop_assert_eq!(counts(&world.driver.ledger), world.expected());
         for direction in [Direction::Followers, Direction::Following] {
             prop_assert_eq!(edges(&world.driver.ledger, direction), world.expected_edges());
+        }
+    }
+
+    #[test]
+    fn a_batch_decided_as_one_equals_its_records_one_by_one(steps in steps()) {
+        let happened = World::after(&steps).happened;
+        let [mut whole, mut single] = [(); 2].map(|()| World::where_happened(happened.clone()));
+        whole.deliver((0..happened.len()).collect());
+        (0..happened.len()).for_each(|number| single.deliver(vec![number]));
+        prop_assert_eq!(counts(&whole.driver.ledger), counts(&single.driver.ledger));
+        for direction in [Direction::Followers, Direction::Following] {
+            prop_assert_eq!(edges(&whole.driver.ledger, direction), edges(&single.driver.ledger, direction));
         }
     }
 
