@@ -37,43 +37,45 @@ def main(build: Path) -> None:
 
 def functions_of(template: Path) -> list[dict]:
     """Returns what the part's built template says of its function."""
-    resources = aws.load(template)["Resources"].values()
-    functions = [resource for resource in resources if resource["Type"] == "AWS::Serverless::Function"]
+    content = aws.load(template)
+    functions = [resource for resource in content["Resources"].values() if resource["Type"] == "AWS::Serverless::Function"]
     return [
         {
             "binary": function["Metadata"]["BuildProperties"]["Binary"],
             "timeout": function["Properties"]["Timeout"],
             "environment": {
-                name: resolved(value) for name, value in function["Properties"]["Environment"]["Variables"].items()
+                name: resolved(value, content["Parameters"]) for name, value in function["Properties"]["Environment"]["Variables"].items()
             },
         }
         for function in functions
     ]
 
 
-def resolved(value) -> str:
-    """Resolves what the templates use in a function's environment: names made of parameters by substitution."""
-    text = value["Fn::Sub"] if isinstance(value, dict) else value
+def resolved(value, parameters: dict) -> str:
+    """Resolves what the templates use in names and environments: parameters, by themselves or in a text."""
     known = {
-        "Prefix": aws.PREFIX,
         "AWS::Region": aws.REGION,
         "AWS::URLSuffix": "amazonaws.com",
         "AWS::AccountId": "000000000000",
+        **{name: str(parameter["Default"]) for name, parameter in parameters.items()},
     }
+    if isinstance(value, dict):
+        value = known[value["Ref"]] if "Ref" in value else value["Fn::Sub"]
     for name, replacement in known.items():
-        text = text.replace(f"${{{name}}}", replacement)
-    if "${" in text:
-        sys.exit(f"{text}: a variable that this test does not know")
-    return text
+        value = value.replace(f"${{{name}}}", replacement)
+    if "${" in value:
+        sys.exit(f"{value}: a variable that this test does not know")
+    return value
 
 
 def make_queues(endpoint: str, templates: list[Path]) -> None:
     """Makes the queues of all parts, without what only mappings and redrive need."""
     sqs = aws.client("sqs", endpoint)
     for template in templates:
-        for resource in aws.load(template)["Resources"].values():
+        content = aws.load(template)
+        for resource in content["Resources"].values():
             if resource["Type"] == "AWS::SQS::Queue":
-                name = resolved(resource["Properties"]["QueueName"])
+                name = resolved(resource["Properties"]["QueueName"], content["Parameters"])
                 sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"} if name.endswith(".fifo") else {})
 
 
