@@ -112,7 +112,7 @@ def wait_until_quiet(endpoint: str) -> None:
         time.sleep(3)
         return not any(before[0].values()) and before == (messages(), checksum(endpoint))
 
-    aws.wait_for(quiet, QUIET_SECONDS_MAX, f"not quiet after {QUIET_SECONDS_MAX} s: {messages()}")
+    aws.wait_for(quiet, QUIET_SECONDS_MAX, f"not quiet after {QUIET_SECONDS_MAX} s")
     print(f"quiet {time.monotonic() - began:.0f} s later")
 
 
