@@ -9,7 +9,7 @@ use domain::follows::Follow;
 use domain::inbox::{Inbox, Letter};
 use domain::players::Player;
 use domain::{Attributes, Key};
-use events::{Consumer, Event, NotificationCause, NotificationId, NotificationRequested, Payload};
+use events::{Consumer, Event, NotificationCause, NotificationId, NotificationRequested, Payload, TraceId};
 use serde_json::{Value, json};
 use testkit::sample::{event, now, player_id, player_record};
 use testkit::{Fault, ManualEnvironment, MemoryLedger, RecordedVisibility};
@@ -33,7 +33,7 @@ struct Receiver {
 }
 
 impl Notifier<Letter> for Receiver {
-    async fn send(&self, key: &str, letter: &Letter) -> Result<(), NotifyError> {
+    async fn send(&self, key: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
         let answer = self.answers.lock().unwrap().pop();
         match answer {
             Some(Answer::Fail) => return Err(NotifyError { reason: "told so".to_owned() }),

@@ -1,4 +1,4 @@
-//! One line a request, at which the search for what became of an event begins.
+//! One line a request, and one for the record that it wrote: with them the search for what became of an event begins.
 
 use std::time::Instant;
 
@@ -6,7 +6,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
-use events::TraceId;
+use domain::Key;
+use events::{Event, TraceId};
 use tracing::Instrument;
 
 use crate::Published;
@@ -35,6 +36,18 @@ pub(crate) async fn log(mut request: Request, next: Next) -> Response {
         None => tracing::info!(event_id, status, latency_ms, "request answered"),
     }
     response
+}
+
+/// Logs that a record was written, whose event is thereby published. The request's span adds the trace.
+pub(crate) fn written(event: &Event, key: &Key) {
+    tracing::info!(
+        event_id = %event.event_id,
+        event_type = event.payload.event_type().as_str(),
+        aggregate_id = event.aggregate_id,
+        version = event.version,
+        record = %key,
+        "record written"
+    );
 }
 
 /// Returns the caller's trace; the gateway's, if the caller has none; or a new one.

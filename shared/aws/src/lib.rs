@@ -6,6 +6,7 @@ pub mod consumer_function;
 pub mod function;
 pub mod items;
 pub mod ledger;
+pub mod outgoing;
 pub mod publisher;
 pub mod sqs_event;
 pub mod system;
