@@ -1,5 +1,6 @@
 //! Every stored and sent shape, byte for byte. A golden file that has to change is a new schema version.
 
+mod operations;
 mod orders;
 
 use std::collections::BTreeMap;
