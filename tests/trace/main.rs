@@ -226,6 +226,7 @@ fn check(life: &Life, letters: &[HeaderMap]) {
     let mut own = kinds(&life.event);
     own.sort();
     assert_eq!(own, [Record, Request, Relay, Delivery, Delivery], "{life}");
+    assert!(life.to_string().contains("sent to follow-changed fan-out activity active-players"), "{life}");
     assert_eq!(life.event.not_delivered_to, ["activity", "active-players"]);
     assert_eq!(life.derived.len(), 1, "{life}");
     assert_eq!(life.derived[0].event_type.as_deref(), Some("notification_requested"));

@@ -186,7 +186,8 @@ impl fmt::Display for DeadLetter {
             write!(formatter, "  {aggregate_id} version {version}")?;
         }
         write!(formatter, "  received {} times  {}", self.receives, self.reason)?;
-        match &self.logged_reason {
+        // The consumer has often seen the same as the message shows.
+        match self.logged_reason.as_ref().filter(|logged| !self.reason.text().contains(logged.as_str())) {
             Some(reason) => write!(formatter, "; logged: {reason}"),
             None => Ok(()),
         }

@@ -1,15 +1,22 @@
 //! A selection takes what it says and nothing else, whatever else lies in the queue.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use events::{Consumer, Event, EventId, Payload, PostDeleted};
-use operations::dead_letters::{DeadLetter, Message, Reason, Received, Selection, Source};
+use operations::dead_letters::{
+    DeadLetter, Ending, List, Message, Reason, Received, Redrive, Selection, Source, Summary,
+};
+use operations::progress::Unwatched;
 use operations::stop::Stop;
+use operations::trace::{Folder, Logs};
 use queue::SendRequest;
+use serde_json::json;
 use testkit::sample::{event, game_ended, player_id};
 
-use crate::world::{World, beginning, redrive};
+use crate::trace::log;
+use crate::world::{Table, World, beginning, plan, redrive};
 
 const SOURCE: Source = Source::Consumer(Consumer::GameEnded);
 
@@ -104,6 +111,67 @@ async fn by_each_property_and_by_all_of_them() {
         ..all
     };
     check(narrow, |made| made.reason == "too_old" && (4..13).contains(&made.hour)).await;
+}
+
+/// Goes through the dead letters of games, and returns those that are meant.
+async fn list(world: &World, logs: Option<&Logs>, selection: &Selection) -> (Vec<DeadLetter>, Summary) {
+    let (_wish, stop) = Stop::new();
+    let list = List { queues: world, logs, selection, stop: &stop, now: beginning() };
+    let (mut shown, mut summary) = (Vec::new(), Summary::default());
+    let show = |letter: &DeadLetter, _: &Received| {
+        shown.push(letter.clone());
+        ControlFlow::Continue(())
+    };
+    list.run(SOURCE, &mut summary, &Unwatched, show).await.unwrap();
+    (shown, summary)
+}
+
+#[tokio::test]
+async fn a_list_counts_what_it_shows_and_gives_everything_back() {
+    let world = world(&letters());
+    let event_types = BTreeSet::from(["game_ended".to_owned()]);
+    let (shown, summary) = list(&world, None, &Selection { event_types, ..Selection::default() }).await;
+    assert_eq!(shown.len(), 12);
+    let groups: Vec<(&str, u64)> = summary.groups.iter().map(|group| (group.reason.as_str(), group.letters)).collect();
+    assert_eq!(groups, [("not_in_the_message", 6), ("too_old", 6)]);
+    let queue = &summary.queues[0];
+    assert_eq!((queue.messages, queue.seen, queue.selected, queue.ending), (24, 24, 12, Ending::Complete));
+    assert_eq!(world.counts("game-ended-dead-letters"), (24, 24));
+}
+
+#[tokio::test]
+async fn who_has_seen_enough_gives_everything_back_too() {
+    let world = world(&letters());
+    let (selection, (_wish, stop), mut summary) = (Selection::default(), Stop::new(), Summary::default());
+    let list = List { queues: &world, logs: None, selection: &selection, stop: &stop, now: beginning() };
+    list.run(SOURCE, &mut summary, &Unwatched, |_, _| ControlFlow::Break(())).await.unwrap();
+    assert_eq!((summary.queues[0].selected, summary.queues[0].ending), (1, Ending::Stopped));
+    assert_eq!(world.counts("game-ended-dead-letters"), (24, 24));
+}
+
+#[tokio::test]
+async fn a_reason_that_only_the_log_knows_selects_too() {
+    let world = world(&letters());
+    let (all, _) = list(&world, None, &Selection::default()).await;
+    let busy = all.iter().find(|letter| letter.reason == Reason::NotInTheMessage).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let line = |reason| json!({"message": "record not handled", "message_id": busy.message_id, "reason": reason});
+    let lines = [(1, line("the ledger is away")), (2, line("the ledger is busy"))];
+    log(folder.path(), "game-ended", busy.event_id.unwrap(), &lines);
+    let logs = Logs::Folder(Folder::new(folder.path(), "players-engine"));
+    let selection = Selection { reason: Some("is busy".to_owned()), ..Selection::default() };
+    let (shown, _) = list(&world, Some(&logs), &selection).await;
+    assert_eq!(shown.len(), 1);
+    assert_eq!(
+        (&shown[0].message_id, shown[0].logged_reason.as_deref()),
+        (&busy.message_id, Some("the ledger is busy"))
+    );
+
+    let (records, (_wish, stop)) = (Table::default(), Stop::new());
+    let redrive = Redrive { logs: Some(&logs), ..plan(&world, &selection, &records, &stop) };
+    assert_eq!(redrive.run(SOURCE, &Unwatched).await.unwrap().sent, 1);
+    let there = events::Event::decode(world.drain("game-ended")[0].as_bytes()).unwrap();
+    assert_eq!(Some(there.event_id), busy.event_id);
 }
 
 /// Reads a body as a letter of this source.
