@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use domain::{Courier, Decider, Decision, End, Errand, Need, RowError, State};
 use events::{Event, EventId, Timestamp};
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use tracing::warn;
 
 use crate::commit::before;
@@ -19,7 +18,7 @@ use crate::driver::Driver;
 use crate::ports::{Clock, Cost, Ledger, Notifier, Random, Visibility};
 use crate::wave::with_sources;
 
-/// Letters under way at the same time, at most.
+/// Letters of a round, which are under way at the same time.
 const SENDS_AT_ONCE: usize = 16;
 /// Time that is kept for noting how errands ended.
 const SETTLE_MARGIN: Duration = Duration::from_secs(5);
@@ -51,17 +50,35 @@ where
             return report;
         }
         let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
-        let (errands, mut failed) = self.errands(&events, &mut report.cost).await;
-        let mut ends = BTreeMap::new();
-        for (event_id, result) in self.run(errands, deadline).await {
-            match result {
-                Ok(end) => drop(ends.insert(event_id, end)),
-                Err(outcome) => drop(failed.insert(event_id, outcome)),
-            }
-        }
+        let (ends, mut failed) = self.rounds(&events, deadline, &mut report.cost).await;
         failed.extend(self.settle(deliveries, &due, ends, deadline, &mut report.cost).await);
         self.give_back(deliveries, &due, &failed, &mut report).await;
         report
+    }
+
+    /// Runs the errands of events, a round after the other, so that the truth is read just before each is run. When nobody has
+    /// taken a letter of a round, those of the later rounds go back at once: whoever is not there costs one timeout a batch.
+    async fn rounds(
+        &self,
+        events: &[&Event],
+        deadline: Timestamp,
+        cost: &mut Cost,
+    ) -> (BTreeMap<EventId, End>, BTreeMap<EventId, Outcome>) {
+        let (mut ends, mut failed) = (BTreeMap::new(), BTreeMap::new());
+        let mut receiver = Receiver::Unknown;
+        for round in events.chunks(SENDS_AT_ONCE) {
+            let (errands, unread) = self.errands(round, cost).await;
+            failed.extend(unread);
+            let results = self.run(errands, receiver, deadline).await;
+            receiver = receiver.after(&results);
+            for (event_id, result) in results {
+                match result {
+                    Ok(end) => drop(ends.insert(event_id, end)),
+                    Err(outcome) => drop(failed.insert(event_id, outcome)),
+                }
+            }
+        }
+        (ends, failed)
     }
 
     /// Reads the truth again, and says what is to be done.
@@ -97,17 +114,21 @@ where
     async fn run(
         &self,
         errands: Vec<(EventId, Errand<D::Letter>)>,
+        receiver: Receiver,
         deadline: Timestamp,
     ) -> Vec<(EventId, Result<End, Outcome>)> {
         let errands = errands.into_iter().filter(|(_, errand)| !matches!(errand, Errand::Nothing));
         let runs = errands.map(|(event_id, errand)| async move {
-            let result = match errand {
-                Errand::Send { key, letter } => self.send(&key, &letter, deadline).await,
-                Errand::Drop | Errand::Nothing => Ok(End::Suppressed),
+            let result = match (errand, receiver) {
+                (Errand::Send { .. }, Receiver::Silent) => {
+                    Err(Outcome::Retry("not sent: none of the letters before it was taken".to_owned()))
+                }
+                (Errand::Send { key, letter }, Receiver::Unknown) => self.send(&key, &letter, deadline).await,
+                (Errand::Drop | Errand::Nothing, Receiver::Silent | Receiver::Unknown) => Ok(End::Suppressed),
             };
             (event_id, result)
         });
-        stream::iter(runs).buffer_unordered(SENDS_AT_ONCE).collect().await
+        join_all(runs).await
     }
 
     async fn send(&self, key: &str, letter: &D::Letter, deadline: Timestamp) -> Result<End, Outcome> {
@@ -176,6 +197,26 @@ where
             outcomes.push(outcome);
         }
         self.driver.change_visibility(&theirs, &outcomes).await;
+    }
+}
+
+/// What a batch knows of whoever takes letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Receiver {
+    /// Nothing that speaks against sending.
+    Unknown,
+    /// None of a round's letters was taken.
+    Silent,
+}
+
+impl Receiver {
+    fn after(self, results: &[(EventId, Result<End, Outcome>)]) -> Self {
+        let refused = results.iter().any(|(_, result)| result.is_err());
+        let taken = results.iter().any(|(_, result)| *result == Ok(End::Delivered));
+        match self {
+            Self::Unknown if refused && !taken => Self::Silent,
+            Self::Unknown | Self::Silent => self,
+        }
     }
 }
 
