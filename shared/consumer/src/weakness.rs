@@ -28,6 +28,10 @@ pub enum Weakness {
     RefusedDecisionForced,
     /// A record that goes back does not hold the rest of its message group.
     GroupNotHeld,
+    /// A letter that was not taken is noted as delivered.
+    FailureTakenForDelivered,
+    /// A record whose letter was not taken is acknowledged.
+    UnsentAcknowledged,
     /// The rows of a plan and its counters are committed one after the other.
     GroupSplit,
 }

@@ -125,7 +125,16 @@ impl Core {
         if let Some(Change::Write { record, payload }) = decide(existing) {
             let event = self.event(aggregate_id, row.version + 1, payload);
             self.put(key.clone(), attributes(&record), Some(&event));
+            self.note_player(key);
             self.publish(event);
+        }
+    }
+
+    /// Notes whether a player is visible from now on, if the record that was written is a player's.
+    fn note_player(&mut self, key: &Key) {
+        let player = self.ledger.row(key).decode::<Player>(key).ok().flatten();
+        if let Some(player) = player.filter(|player| Player::key(&player.player_id) == *key) {
+            self.history.letters.note_visibility(&player, self.now);
         }
     }
 
