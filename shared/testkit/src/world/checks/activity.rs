@@ -44,7 +44,8 @@ fn active(event: &Event) -> Vec<&PlayerId> {
         Payload::PlayerRestricted(_)
         | Payload::PlayerReinstated(_)
         | Payload::FanOutAdvanced(_)
-        | Payload::NotificationRequested(_) => Vec::new(),
+        | Payload::NotificationRequested(_)
+        | Payload::CanarySent(_) => Vec::new(),
         Payload::PostPublished(post) => vec![&post.author_id],
         Payload::PostDeleted(post) => vec![&post.author_id],
         Payload::ReactionAdded(reaction) => vec![&reaction.player_id],
