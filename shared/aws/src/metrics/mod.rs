@@ -1,5 +1,5 @@
 //! Metrics in CloudWatch's embedded metric format: a line of the log says what is to be counted, and CloudWatch counts it. No
-//! call is made, and none can fail. What is measured is in [`declaration`]; who adds it up is elsewhere.
+//! call is made, and none can fail. [`Metric`] lists what is measured; who adds it up is elsewhere.
 
 mod declaration;
 mod document;
