@@ -95,7 +95,7 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
                 batch.repeated(position, first);
                 continue;
             }
-            if let Payload::CanarySent(_) = event.payload {
+            if matches!(event.payload, Payload::CanarySent(_)) && !weakened(Weakness::CanaryDecided) {
                 batch.settle(position, Outcome::Canary);
                 continue;
             }
