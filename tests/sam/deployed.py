@@ -22,8 +22,8 @@ QUIET_SECONDS_MAX = 900
 def main(build: Path) -> None:
     with aws.emulator() as endpoint:
         for name, template in aws.parts(build):
-            aws.deploy(name, template, parameters(endpoint, name))
-            print(f"{name} deployed")
+            if aws.deploy(name, template, parameters(endpoint, name)):
+                print(f"{name} deployed")
         games = real_games()
         replay(endpoint, games)
         wait_until_quiet(endpoint)

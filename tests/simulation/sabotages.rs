@@ -28,6 +28,7 @@ const CASES: &[Case] = &[
     Case { sabotages: &[Driver(Weakness::GroupNotHeld)], worlds: 100 },
     Case { sabotages: &[Driver(Weakness::FailureTakenForDelivered)], worlds: 100 },
     Case { sabotages: &[Driver(Weakness::UnsentAcknowledged)], worlds: 100 },
+    Case { sabotages: &[Driver(Weakness::CanaryDecided)], worlds: 1 },
     Case { sabotages: &[Decider(Misjudgement::GapsSkipped)], worlds: 500 },
     Case { sabotages: &[Decider(Misjudgement::GapsLeftListed)], worlds: 500 },
     Case { sabotages: &[Decider(Misjudgement::SnapshotsLeftOut)], worlds: 500 },

@@ -228,7 +228,9 @@ type Due = BTreeMap<EventId, (usize, Event)>;
 fn due(deliveries: &[Delivery], report: &BatchReport) -> Due {
     let mut due = Due::new();
     for (position, (delivery, record)) in deliveries.iter().zip(&report.records).enumerate() {
-        if let (true, Ok(event)) = (record.outcome.acknowledges(), Event::decode(&delivery.body)) {
+        // A canary has no row, and nobody gets a letter about it.
+        let has_row = record.outcome.acknowledges() && record.outcome != Outcome::Canary;
+        if let (true, Ok(event)) = (has_row, Event::decode(&delivery.body)) {
             due.entry(event.event_id).or_insert((position, event));
         }
     }

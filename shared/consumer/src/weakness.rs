@@ -34,6 +34,8 @@ pub enum Weakness {
     UnsentAcknowledged,
     /// The rows of a plan and its counters are committed one after the other.
     GroupSplit,
+    /// A canary is handed to the decider.
+    CanaryDecided,
 }
 
 /// Returns whether a safeguard is left out on this thread.
