@@ -1,18 +1,19 @@
 //! What a record costs: the driver alone, and consumers on DynamoDB. `cargo bench --bench consumers`.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aws::ledger::DynamoLedger;
-use consumer::{BatchReport, Clock, Cost, Delivery, Driver, Ledger, Random};
+use consumer::{BatchReport, Cost, Driver, Ledger};
 use domain::leaderboard::Leaderboard;
 use domain::statistics::Statistics;
 use domain::{Attributes, Decider, Key};
-use events::{Consumer, Event, Timestamp};
+use events::{Consumer, Event};
 use testkit::contract::Subject;
-use testkit::sample::{game_ended, now, player_id, player_record, username};
+use testkit::sample::{game_ended, player_id, player_record, username};
 use testkit::{MemoryLedger, RecordedVisibility};
 use tests::DynamoDb;
+use tests::bench::{RealTime, deliveries, no_deadline};
 
 /// Players, of whom the first hundredth plays a tenth of the games.
 const PLAYERS: u32 = 10_000;
@@ -38,27 +39,6 @@ fn main() {
     }
 }
 
-/// Real time, counted from the moment at which the sample events were minted: on any day they are young enough for claims.
-struct Environment {
-    started: Instant,
-}
-
-impl Clock for Environment {
-    fn now(&self) -> Timestamp {
-        now() + self.started.elapsed()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
-
-impl Random for Environment {
-    fn bits(&self) -> u64 {
-        fastrand::u64(..)
-    }
-}
-
 /// What the write units of a line are divided by.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
@@ -72,7 +52,7 @@ async fn on_memory<D: Decider>(consumer: Consumer, decider: D, size: usize) {
         let (key, attributes) = player_record(number);
         ledger.put(key, attributes);
     }
-    let environment = Environment { started: Instant::now() };
+    let environment = RealTime::default();
     let driver = Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() };
     measure(&format!("{consumer}, memory, batches of {size}"), &driver, size, None).await;
 }
@@ -81,7 +61,7 @@ async fn on_dynamodb<D: Decider>(consumer: Consumer, decider: D, size: usize, un
     let dynamodb = DynamoDb::start_without_faults().await;
     let ledger: DynamoLedger = dynamodb.ledger().clone();
     register(&dynamodb).await;
-    let environment = Environment { started: Instant::now() };
+    let environment = RealTime::default();
     let driver = Driver { consumer, decider, ledger, environment, visibility: RecordedVisibility::default() };
     measure(&format!("{consumer}, DynamoDB, batches of {size}"), &driver, size, Some(unit)).await;
 }
@@ -89,7 +69,7 @@ async fn on_dynamodb<D: Decider>(consumer: Consumer, decider: D, size: usize, un
 /// Handles games of players who are on the board already, and prints what that took.
 async fn measure<D: Decider, L: Ledger>(
     name: &str,
-    driver: &Driver<D, L, Environment, RecordedVisibility>,
+    driver: &Driver<D, L, RealTime, RecordedVisibility>,
     size: usize,
     unit: Option<Unit>,
 ) {
@@ -118,22 +98,8 @@ async fn measure<D: Decider, L: Ledger>(
     println!("{name:<44} {rate:>10.0} {micros:>11.1} {calls:>9.1} {writes:>9.2} {index:>9.2}");
 }
 
-async fn handle<D: Decider, L: Ledger>(
-    driver: &Driver<D, L, Environment, RecordedVisibility>,
-    games: &[Event],
-) -> Cost {
-    let deliveries: Vec<Delivery> = games
-        .iter()
-        .enumerate()
-        .map(|(position, game)| Delivery {
-            message_id: position.to_string().try_into().expect("not empty"),
-            receipt_handle: None,
-            receive_count: 1,
-            group: None,
-            body: game.encode().into_bytes(),
-        })
-        .collect();
-    let report: BatchReport = driver.handle(&deliveries, now() + Duration::from_hours(24 * 365)).await;
+async fn handle<D: Decider, L: Ledger>(driver: &Driver<D, L, RealTime, RecordedVisibility>, games: &[Event]) -> Cost {
+    let report: BatchReport = driver.handle(&deliveries(games), no_deadline()).await;
     assert_eq!(report.failures().count(), 0, "a benchmark of failures is none");
     report.cost
 }

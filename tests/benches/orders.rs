@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use aws::ledger::DynamoLedger;
-use consumer::{BatchReport, Clock, Cost, Delivery, Driver, Ledger, Random};
+use consumer::{BatchReport, Cost, Driver, Ledger};
 use domain::orders::OrderViews;
 use domain::{Attributes, Key};
-use events::{Consumer, Event, Timestamp};
+use events::{Consumer, Event};
 use testkit::contract::Subject;
-use testkit::sample::{event_record, now, order_history};
+use testkit::sample::{event_record, order_history};
 use testkit::{MemoryLedger, RecordedVisibility};
 use tests::DynamoDb;
+use tests::bench::{RealTime, deliveries, no_deadline};
 
 /// Orders, each of which gets one event after the other.
 const ORDERS: u32 = 1_000;
@@ -49,31 +50,10 @@ enum Measure {
     LongHistory,
 }
 
-/// Real time, counted from the moment at which the sample events were minted.
-struct Environment {
-    started: Instant,
-}
-
-impl Clock for Environment {
-    fn now(&self) -> Timestamp {
-        now() + self.started.elapsed()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
-
-impl Random for Environment {
-    fn bits(&self) -> u64 {
-        fastrand::u64(..)
-    }
-}
-
-type OrderDriver<L> = Driver<OrderViews, L, Environment, RecordedVisibility>;
+type OrderDriver<L> = Driver<OrderViews, L, RealTime, RecordedVisibility>;
 
 fn driver<L: Ledger>(ledger: L) -> OrderDriver<L> {
-    let environment = Environment { started: Instant::now() };
+    let environment = RealTime::default();
     let (consumer, visibility) = (Consumer::OrderChanged, RecordedVisibility::default());
     Driver { consumer, decider: OrderViews, ledger, environment, visibility }
 }
@@ -127,15 +107,7 @@ fn print(name: &str, events: u32, elapsed: Duration, cost: Cost, batches: u32) {
 }
 
 async fn handle<L: Ledger>(driver: &OrderDriver<L>, events: &[Event]) -> Cost {
-    let delivery = |(position, event): (usize, &Event)| Delivery {
-        message_id: position.to_string().try_into().expect("not empty"),
-        receipt_handle: None,
-        receive_count: 1,
-        group: None,
-        body: event.encode().into_bytes(),
-    };
-    let deliveries: Vec<Delivery> = events.iter().enumerate().map(delivery).collect();
-    let report: BatchReport = driver.handle(&deliveries, now() + Duration::from_hours(24 * 365)).await;
+    let report: BatchReport = driver.handle(&deliveries(events), no_deadline()).await;
     assert_eq!(report.failures().count(), 0, "a benchmark of failures is none");
     report.cost
 }

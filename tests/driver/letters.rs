@@ -26,14 +26,20 @@ enum Answer {
     Hang,
 }
 
-/// Somebody who takes letters, and the ledger, to which something happens while a letter is on its way.
+/// Somebody who takes letters.
 struct Receiver {
     answers: Mutex<Plan>,
+    /// What becomes of a record while the first letter is on its way.
+    meanwhile: Mutex<Option<(Key, Attributes)>>,
+    ledger: Arc<MemoryLedger>,
     letters: Arc<Mutex<BTreeMap<String, Vec<Letter>>>>,
 }
 
 impl Notifier<Letter> for Receiver {
     async fn send(&self, key: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
+        if let Some((key, record)) = self.meanwhile.lock().unwrap().take() {
+            self.ledger.put(key, record);
+        }
         let answer = self.answers.lock().unwrap().pop();
         match answer {
             Some(Answer::Fail) => return Err(NotifyError { reason: "told so".to_owned() }),
@@ -45,6 +51,11 @@ impl Notifier<Letter> for Receiver {
     }
 }
 
+/// More than two rounds of letters.
+const PLAYERS: u32 = 41;
+/// Letters that are under way at the same time.
+const ROUND: usize = 16;
+
 struct World {
     ledger: Arc<MemoryLedger>,
     driver: EffectDriver<Inbox, Shared, ManualEnvironment, RecordedVisibility, Receiver>,
@@ -52,10 +63,10 @@ struct World {
 }
 
 impl World {
-    /// Players 1 to 5, of whom the others follow the first.
+    /// Players, of whom the others follow the first.
     fn new(answers: Plan) -> Self {
         let ledger = Arc::new(MemoryLedger::default());
-        for number in 1..=5 {
+        for number in 1..=PLAYERS {
             let (key, record) = player_record(number);
             ledger.put(key, record);
             if number > 1 {
@@ -70,7 +81,8 @@ impl World {
             environment: ManualEnvironment::new(now(), 5),
             visibility: RecordedVisibility::default(),
         };
-        let notifier = Some(Receiver { answers: Mutex::new(answers), letters: letters.clone() });
+        let (answers, meanwhile) = (Mutex::new(answers), Mutex::default());
+        let notifier = Some(Receiver { answers, meanwhile, ledger: ledger.clone(), letters: letters.clone() });
         Self { ledger, driver: EffectDriver { driver, notifier, send_timeout: Duration::from_secs(2) }, letters }
     }
 
@@ -187,6 +199,44 @@ async fn a_letter_that_waits_is_dropped_when_it_is_not_so_any_more() {
         assert_eq!(names(&world.handle(&[requested(2)]).await), ["ignored"]);
         assert_eq!((world.sent(2), world.delivery(2).unwrap()), (0, "suppressed".into()));
     }
+}
+
+#[tokio::test]
+async fn the_truth_is_read_again_before_each_round_of_letters() {
+    let world = World::new(vec![]);
+    let receiver = world.driver.notifier.as_ref().unwrap();
+    *receiver.meanwhile.lock().unwrap() = Some((Player::key(&player_id(1)), restricted(1)));
+    let events: Vec<Event> = (2..=PLAYERS).map(requested).collect();
+    let outcomes = world.handle(&events).await;
+    assert!(outcomes.iter().all(Outcome::acknowledges), "{outcomes:?}");
+    let (sent, suppressed) = (2..=PLAYERS).fold((0, 0), |(sent, suppressed), number| {
+        (sent + world.sent(number), suppressed + usize::from(world.delivery(number).unwrap() == "suppressed"))
+    });
+    assert_eq!((sent, suppressed), (ROUND, events.len() - ROUND));
+}
+
+#[tokio::test]
+async fn whoever_takes_nothing_costs_one_round_a_batch() {
+    for answer in [Answer::Fail, Answer::Hang] {
+        let world = World::new(vec![answer; PLAYERS as usize]);
+        let events: Vec<Event> = (2..=PLAYERS).map(requested).collect();
+        let outcomes = world.handle(&events).await;
+        assert!(outcomes.iter().all(|outcome| outcome.name() == "retry"), "{outcomes:?}");
+        let tried = PLAYERS as usize - world.driver.notifier.as_ref().unwrap().answers.lock().unwrap().len();
+        // On a manual clock letters that hang do so one after the other, so that the deadline may come before the round's end.
+        assert!((1..=ROUND).contains(&tried), "the others go back without having been tried: {tried}");
+        assert!((2..=PLAYERS).all(|number| world.delivery(number).unwrap() == "pending"));
+    }
+}
+
+#[tokio::test]
+async fn one_letter_that_is_taken_keeps_the_others_going() {
+    let answers = vec![Answer::Fail; ROUND - 1];
+    let world = World::new(answers);
+    let events: Vec<Event> = (2..=PLAYERS).map(requested).collect();
+    let outcomes = world.handle(&events).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.name() == "retry").count(), ROUND - 1, "{outcomes:?}");
+    assert_eq!((2..=PLAYERS).map(|number| world.sent(number)).sum::<usize>(), events.len() - (ROUND - 1));
 }
 
 #[tokio::test]

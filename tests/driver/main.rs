@@ -2,6 +2,7 @@
 //! each record, FIFO groups, and the wake-ups of orders.
 
 mod boards;
+mod canary;
 mod commit;
 mod decode;
 mod fifo;

@@ -71,8 +71,12 @@ def parts(build: Path) -> list[tuple[str, Path]]:
     return [(name, build / resources[name]["Properties"]["Location"]) for name in ordered]
 
 
-def deploy(part: str, template: Path, parameters: dict[str, str]) -> None:
-    """Deploys one part as a stack of its own. In nested stacks the emulator does not apply SAM's transform."""
+def deploy(part: str, template: Path, parameters: dict[str, str]) -> bool:
+    """Deploys one part as a stack of its own, if the emulator knows anything of it. In nested stacks it does not apply SAM's
+    transform."""
+    template = without_unknown(part, template)
+    if template is None:
+        return False
     overrides = [f"{name}={value}" for name, value in parameters.items()]
     command = ["sam", "deploy", "--template-file", str(template), "--stack-name", f"{PREFIX}-{part}", "--resolve-s3"]
     command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND", "--no-confirm-changeset"]
@@ -82,6 +86,30 @@ def deploy(part: str, template: Path, parameters: dict[str, str]) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"sam deploy of {part} failed:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
+    return True
+
+
+def without_unknown(part: str, template: Path) -> Path | None:
+    """Returns the part's template without what the emulator does not take, if something is left of it: it has no composite alarms,
+    no dashboards, no saved queries and no metric math. What alarms say is tested by themselves, see tests/sam/alarms."""
+    content = load(template)
+    unknown = [name for name, resource in content["Resources"].items() if is_unknown(resource)]
+    if not unknown:
+        return template
+    print(f"{part}: not known to the emulator and left out: {', '.join(unknown)}")
+    content["Resources"] = {name: found for name, found in content["Resources"].items() if name not in unknown}
+    # Next to the original, so that relative paths mean the same.
+    shortened = template.with_name("emulated.yaml")
+    shortened.write_text(yaml.safe_dump(content))
+    return shortened if content["Resources"] else None
+
+
+UNKNOWN_TYPES = ("AWS::CloudWatch::CompositeAlarm", "AWS::CloudWatch::Dashboard", "AWS::Logs::QueryDefinition")
+
+
+def is_unknown(resource: dict) -> bool:
+    is_math = resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
+    return is_math or resource["Type"] in UNKNOWN_TYPES
 
 
 def outputs(endpoint: str, part: str) -> dict[str, str]:

@@ -33,6 +33,7 @@ def main(build: Path) -> None:
             print(f"{name}: {checked} events answered as expected")
         expect("relay-rejected", messages(endpoint, "relay-rejected"), ["ObjectCreated:Put"])
         expect("game-ended", messages(endpoint, "game-ended"), ["game_ended"])
+        expect("canary", version(endpoint, "records", "CANARY"), "2")
 
 
 def functions_of(template: Path) -> list[dict]:
@@ -125,6 +126,8 @@ def check(binary: str, invoke) -> int:
     """Sends a function all its events. Returns how many."""
     if binary == "api":
         return check_api(invoke)
+    if binary == "canary":
+        return check_canary(invoke)
     if binary == "outbox-relay":
         return check_events(invoke, generated("dynamodb", "update"), [], binary)
     foreign = generated("sqs", "receive-message", "--body", "Hello from SQS!")
@@ -142,6 +145,24 @@ def check_events(invoke, event, failures: list[str], binary: str) -> int:
     if not taken:
         sys.exit(f"{binary} answers an event of another service with {other}")
     return 3
+
+
+def check_canary(invoke) -> int:
+    """The event of a schedule, and any other: what invokes it is of no interest to it."""
+    own = json.loads((EVENTS / "canary.json").read_text())
+    for event in (own, generated("s3", "put")):
+        answer = invoke(event)
+        if "event_id" not in answer:
+            sys.exit(f"canary answers {answer}")
+    return 2
+
+
+def version(endpoint: str, table: str, key: str) -> str:
+    """Returns the version of the record whose partition and sort key are this."""
+    found = aws.client("dynamodb", endpoint).get_item(
+        TableName=f"{aws.PREFIX}-{table}", Key={"pk": {"S": key}, "sk": {"S": key}}, ConsistentRead=True
+    )
+    return found["Item"]["version"]["N"]
 
 
 def check_api(invoke) -> int:

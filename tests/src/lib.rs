@@ -1,5 +1,6 @@
-//! What the test binaries share: a DynamoDB in this process that fails on demand. No tests.
+//! What the test binaries and benchmarks share: a DynamoDB in this process that fails on demand, and real time. No tests.
 
+pub mod bench;
 mod dynamodb;
 
 pub use dynamodb::DynamoDb;

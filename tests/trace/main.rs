@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use api::{Api, Store, router};
 use aws::items::TableNames;
+use aws::metrics::Metrics;
 use aws::publisher::{Failure, Message, SendBatch};
 use aws::system::System;
 use aws::webhook::Webhook;
@@ -96,7 +97,7 @@ impl Stack {
         let name = |name: &str| name.to_owned();
         let names = TableNames { records: name("records"), views: name("views"), ledger: name("ledger") };
         let store = Store::new(dynamodb.client.clone(), dynamodb.client.clone(), names);
-        let api = router(Api::new(store, || System.now()));
+        let api = router(Api::new(store, Metrics::new("test", |_| {}), || System.now()));
         Self { dynamodb, api, queues: Queues::default(), relayed: BTreeSet::new(), webhook_url, running }
     }
 
@@ -130,7 +131,7 @@ impl Stack {
                 records.push(json!({"eventName": "INSERT", "dynamodb": {"SequenceNumber": number, "NewImage": image}}));
             }
         }
-        let relay = Relay::new(self.queues.clone(), "q/");
+        let relay = Relay::new(self.queues.clone(), "q/", Metrics::new("test", |_| {}));
         let deadline = Instant::now() + Duration::from_secs(60);
         let response = relay.handle(&json!({"Records": records}), deadline).await.unwrap();
         assert!(response.batch_item_failures.is_empty());

@@ -1,5 +1,6 @@
 //! Every stored and sent shape, byte for byte. A golden file that has to change is a new schema version.
 
+mod metrics;
 mod operations;
 mod orders;
 
@@ -19,9 +20,10 @@ use domain::reactions::{Reaction, ReactionCounts};
 use domain::statistics::Statistics;
 use domain::{Decider, Decision, Key, Need, Row, State};
 use events::{
-    Consumer, Event, EventType, FanOutAdvanced, FollowEnded, FollowStarted, NotificationCause, NotificationId,
-    NotificationRequested, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted,
-    PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved, TimeControl,
+    CanarySent, Consumer, Event, EventType, FanOutAdvanced, FollowEnded, FollowStarted, NotificationCause,
+    NotificationId, NotificationRequested, Payload, PlayerRegistered, PlayerReinstated, PlayerRenamed,
+    PlayerRestricted, PostDeleted, PostId, PostPublished, Rating, ReactionAdded, ReactionKind, ReactionRemoved,
+    TimeControl,
 };
 use serde_json::{Value, json};
 use testkit::sample::{self, game_ended, now, player_id, player_record};
@@ -130,6 +132,11 @@ fn events_of_notifications() {
     let notification_id = NotificationId::derived("n");
     let requested = NotificationRequested { notification_id, recipient_id: author_id, cause };
     check_event(Payload::NotificationRequested(requested));
+}
+
+#[test]
+fn a_canary() {
+    check_event(Payload::CanarySent(CanarySent {}));
 }
 
 #[test]

@@ -31,9 +31,10 @@ mod stats;
 
 use std::sync::Arc;
 
+use aws::metrics::Metrics;
 use axum::Router;
 use axum::http::{Method, Uri};
-use axum::middleware::from_fn;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use domain::Attributes;
 use events::{EventId, Timestamp};
@@ -46,13 +47,14 @@ use problem::{Kind, Problem};
 /// What the routes work with.
 pub struct Api {
     store: Store,
+    metrics: Metrics,
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl Api {
-    /// Works on these tables and takes the time from `clock`.
-    pub fn new(store: Store, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { store, clock: Box::new(clock) }
+    /// Works on these tables, counts requests through `metrics` and takes the time from `clock`.
+    pub fn new(store: Store, metrics: Metrics, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { store, metrics, clock: Box::new(clock) }
     }
 
     fn now(&self) -> Timestamp {
@@ -77,6 +79,7 @@ struct Published(EventId);
 
 /// Makes the service that answers the API's requests.
 pub fn router(api: Api) -> Router {
+    let api = Arc::new(api);
     Router::new()
         .route("/players", post(players::register))
         .route("/players/{player_id}", get(players::show))
@@ -108,8 +111,8 @@ pub fn router(api: Api) -> Router {
         .route("/leaderboards/{time_control}/players/{player_id}", get(leaderboards::standing))
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
-        .layer(from_fn(log::log))
-        .with_state(Arc::new(api))
+        .layer(from_fn_with_state(Arc::clone(&api), log::log))
+        .with_state(api)
 }
 
 async fn not_found(uri: Uri) -> Problem {

@@ -1,25 +1,28 @@
-//! One line a request, and one for the record that it wrote: with them the search for what became of an event begins.
+//! Lines about a request: one for the record that it wrote and one for its answer, with which the search for what became of an
+//! event begins, and one that is counted.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
-use axum::http::HeaderMap;
+use aws::metrics::Answer;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use domain::Key;
 use events::{Event, TraceId};
 use tracing::Instrument;
 
-use crate::Published;
 use crate::problem::Cause;
+use crate::{Api, Published};
 
 /// Header with the trace of the caller, as W3C writes it.
 const TRACEPARENT: &str = "traceparent";
 /// Header with the trace of the gateway, as X-Ray writes it.
 const AMAZON_TRACE: &str = "x-amzn-trace-id";
 
-/// Gives the request its trace, and logs how it was answered.
-pub(crate) async fn log(mut request: Request, next: Next) -> Response {
+/// Gives the request its trace, logs how it was answered, and counts it.
+pub(crate) async fn log(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let trace_id = trace_id(request.headers());
     request.extensions_mut().insert(trace_id);
@@ -35,7 +38,18 @@ pub(crate) async fn log(mut request: Request, next: Next) -> Response {
         Some(Cause(error)) => tracing::error!(event_id, status, latency_ms, error, "request failed"),
         None => tracing::info!(event_id, status, latency_ms, "request answered"),
     }
+    api.metrics.request(answer(response.status()), latency_ms, api.now());
     response
+}
+
+fn answer(status: StatusCode) -> Answer {
+    if status.is_server_error() {
+        Answer::ServerError
+    } else if status.is_client_error() {
+        Answer::ClientError
+    } else {
+        Answer::Success
+    }
 }
 
 /// Logs that a record was written, whose event is thereby published. The request's span adds the trace.

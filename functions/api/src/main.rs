@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use api::{Api, Store, router};
 use aws::config::{ApiConfig, environment};
 use aws::function;
+use aws::metrics::Metrics;
 use aws::system::System;
 use consumer::Clock;
 
@@ -14,7 +15,8 @@ async fn main() -> ExitCode {
 }
 
 async fn start() -> Result<(), lambda_http::Error> {
-    let store = Store::from_config(&ApiConfig::from_lookup(environment)?);
+    let config = ApiConfig::from_lookup(environment)?;
+    let store = Store::from_config(&config);
     store.warm_up().await;
-    lambda_http::run(router(Api::new(store, || System.now()))).await
+    lambda_http::run(router(Api::new(store, Metrics::to_stdout(config.metrics_namespace), || System.now()))).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::inbox::Inbox;
 use events::Consumer;
 
-/// How long the webhook may take. A batch of 100, 16 at once, takes 14 s at worst, which fits into the function's 30 s.
+/// How long the webhook may take. The 7 rounds of a batch of 100 take 14 s at worst, which fits into the function's 30 s.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use aws::metrics::Metrics;
 use aws::publisher::{Message, Outcome, SendBatch, publish};
+use aws::system::System;
 use aws::telemetry::chain;
-use events::{Consumer, RELAY_REJECTED_QUEUE};
+use consumer::Clock;
+use events::{Consumer, EventType, RELAY_REJECTED_QUEUE, Timestamp};
 use futures::future::join_all;
 use lambda_runtime::Diagnostic;
 use serde::Serialize;
@@ -68,6 +71,7 @@ pub struct ForeignEvent;
 pub struct Relay<S> {
     sender: S,
     queue_url_prefix: String,
+    metrics: Metrics,
 }
 
 /// What became of a record.
@@ -82,9 +86,9 @@ enum Verdict {
 }
 
 impl<S: SendBatch> Relay<S> {
-    /// Sends through `sender`, to queues whose URLs begin with `queue_url_prefix`.
-    pub fn new(sender: S, queue_url_prefix: impl Into<String>) -> Self {
-        Self { sender, queue_url_prefix: queue_url_prefix.into() }
+    /// Sends through `sender`, to queues whose URLs begin with `queue_url_prefix`, and counts through `metrics`.
+    pub fn new(sender: S, queue_url_prefix: impl Into<String>, metrics: Metrics) -> Self {
+        Self { sender, queue_url_prefix: queue_url_prefix.into(), metrics }
     }
 
     /// Sends the events of a batch. What can never go out goes to the rejected queue; what cannot go out now holds the
@@ -100,6 +104,7 @@ impl<S: SendBatch> Relay<S> {
         for ((record, plan), verdict) in records.iter().zip(&plans).zip(&verdicts) {
             log(record, plan, verdict);
         }
+        self.measure(&verdicts, System.now());
         let Some(index) = first_held(&verdicts) else {
             return Ok(Response { batch_item_failures: Vec::new() });
         };
@@ -128,6 +133,7 @@ impl<S: SendBatch> Relay<S> {
             publish(&self.sender, &self.queue_url(consumer.queue_name()), &messages, deadline).await
         });
         for ((consumer, entries), outcomes) in queues.iter().zip(join_all(sends).await) {
+            self.metrics.published(*consumer, published(plans, entries, &outcomes), System.now());
             for ((index, _), outcome) in entries.iter().zip(outcomes) {
                 worsen(&mut verdicts[*index], *consumer, outcome);
             }
@@ -158,9 +164,27 @@ impl<S: SendBatch> Relay<S> {
         }
     }
 
+    fn measure(&self, verdicts: &[Verdict], now: Timestamp) {
+        let count = |counted: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| counted(verdict)).count() as u64;
+        let rejected = count(|verdict| matches!(verdict, Verdict::Rejected(_)));
+        let held = count(|verdict| matches!(verdict, Verdict::Held(_)));
+        self.metrics.relayed(rejected, held, now);
+    }
+
     fn queue_url(&self, name: &str) -> String {
         format!("{}{name}", self.queue_url_prefix)
     }
+}
+
+/// Returns how many of a queue's messages were sent. Canaries are not counted, here and at the queue's other end: that work
+/// is sent and not done shows even while they arrive.
+fn published(plans: &[Plan], entries: &[(usize, Cow<'_, Message>)], outcomes: &[Outcome]) -> u64 {
+    let is_work = |index: usize| match &plans[index] {
+        Plan::Send(outgoing) => outgoing.event_type != EventType::CanarySent,
+        Plan::Ignore | Plan::Reject(_) => false,
+    };
+    let sent = entries.iter().zip(outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Sent));
+    sent.filter(|((index, _), _)| is_work(*index)).count() as u64
 }
 
 /// Returns the moment until which an invocation may work, given the one at which it is killed.

@@ -105,7 +105,8 @@ pub struct ScalingOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
 pub struct ReplayOptions {
-    /// What is replayed: the bundled real games, generated ones, what players do among themselves, or orders
+    /// What is replayed: the bundled real games, generated ones, what players do among themselves, posts to many followers and a
+    /// failing webhook, or orders
     #[arg(long, value_name = "NAME", default_value = "replay")]
     pub scenario: Scenario,
 
@@ -139,6 +140,8 @@ pub enum Scenario {
     Games,
     /// Generated posts, reactions and follows.
     Social,
+    /// One player with very many followers publishes, beside commands and a failing webhook.
+    Audience,
     /// Generated orders.
     Orders,
 }

@@ -11,6 +11,7 @@ pub mod model;
 pub mod receiver;
 pub mod replay;
 pub mod run;
+pub mod schedule;
 pub mod sqs;
 pub mod stack;
 pub mod status;

@@ -20,6 +20,8 @@ pub struct Model {
     pub stream_mappings: Vec<StreamMapping>,
     /// Routes of the HTTP API.
     pub routes: Vec<Route>,
+    /// What invokes functions again and again.
+    pub schedules: Vec<Schedule>,
     /// Declared things that the local stack does not act on, in template order.
     pub unsupported: Vec<Unsupported>,
 }
@@ -127,6 +129,15 @@ pub struct Route {
     pub path: String,
     /// Physical name of the function.
     pub function: String,
+}
+
+/// A schedule of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// Physical name of the function.
+    pub function: String,
+    /// Time between two invocations.
+    pub every: Duration,
 }
 
 /// A resource property that the local stack does not act on.

@@ -35,6 +35,9 @@ pub const QUEUE_URL_PREFIX: &str = "QUEUE_URL_PREFIX";
 /// Variable with the URL of the queue that a consumer's batches come from.
 pub const QUEUE_URL: &str = "QUEUE_URL";
 
+/// Variable with the namespace of the metrics: the stack's prefix.
+pub const METRICS_NAMESPACE: &str = "METRICS_NAMESPACE";
+
 /// Variable with the URL that notifications are delivered to; without a value none is.
 pub const WEBHOOK_URL: &str = "WEBHOOK_URL";
 
@@ -85,6 +88,8 @@ pub fn optional(lookup: impl Fn(&str) -> Option<String>, name: &'static str) -> 
 pub struct ApiConfig {
     /// The tables.
     pub tables: TableNames,
+    /// Namespace of the metrics.
+    pub metrics_namespace: String,
     /// How services are reached.
     pub connection: Connection,
 }
@@ -95,7 +100,11 @@ impl ApiConfig {
     /// # Errors
     /// A variable is missing or wrong.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        Ok(Self { tables: tables(&lookup)?, connection: Connection::from_lookup(&lookup)? })
+        Ok(Self {
+            tables: tables(&lookup)?,
+            metrics_namespace: required(&lookup, METRICS_NAMESPACE)?,
+            connection: Connection::from_lookup(&lookup)?,
+        })
     }
 }
 
@@ -104,6 +113,8 @@ impl ApiConfig {
 pub struct RelayConfig {
     /// Everything that stands before a queue's name in its URL.
     pub queue_url_prefix: String,
+    /// Namespace of the metrics.
+    pub metrics_namespace: String,
     /// How services are reached.
     pub connection: Connection,
 }
@@ -115,7 +126,11 @@ impl RelayConfig {
     /// A variable is missing or wrong.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let queue_url_prefix = url(QUEUE_URL_PREFIX, required(&lookup, QUEUE_URL_PREFIX)?)?;
-        Ok(Self { queue_url_prefix, connection: Connection::from_lookup(&lookup)? })
+        Ok(Self {
+            queue_url_prefix,
+            metrics_namespace: required(&lookup, METRICS_NAMESPACE)?,
+            connection: Connection::from_lookup(&lookup)?,
+        })
     }
 }
 
@@ -126,6 +141,8 @@ pub struct ConsumerConfig {
     pub tables: TableNames,
     /// The queue that batches come from.
     pub queue_url: String,
+    /// Namespace of the metrics.
+    pub metrics_namespace: String,
     /// How services are reached.
     pub connection: Connection,
 }
@@ -139,8 +156,28 @@ impl ConsumerConfig {
         Ok(Self {
             tables: tables(&lookup)?,
             queue_url: url(QUEUE_URL, required(&lookup, QUEUE_URL)?)?,
+            metrics_namespace: required(&lookup, METRICS_NAMESPACE)?,
             connection: Connection::from_lookup(&lookup)?,
         })
+    }
+}
+
+/// What the canary's sender is told.
+#[derive(Debug, Clone)]
+pub struct CanaryConfig {
+    /// Physical name of the table of source records.
+    pub records_table: String,
+    /// How services are reached.
+    pub connection: Connection,
+}
+
+impl CanaryConfig {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// A variable is missing or wrong.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Ok(Self { records_table: required(&lookup, RECORDS_TABLE)?, connection: Connection::from_lookup(&lookup)? })
     }
 }
 
@@ -304,7 +341,11 @@ mod tests {
         let blank = [(AWS_REGION, "eu-central-1"), (RECORDS_TABLE, "r"), (VIEWS_TABLE, " ")];
         assert_eq!(ApiConfig::from_lookup(lookup(&blank)).unwrap_err(), ConfigError::Missing { name: VIEWS_TABLE });
 
-        let no_region = [(QUEUE_URL_PREFIX, "https://sqs.example/1/p-"), (AWS_REGION, "")];
+        let no_namespace = [(QUEUE_URL_PREFIX, "https://sqs.example/1/p-"), (AWS_REGION, "eu-central-1")];
+        let error = RelayConfig::from_lookup(lookup(&no_namespace)).unwrap_err();
+        assert_eq!(error, ConfigError::Missing { name: METRICS_NAMESPACE });
+
+        let no_region = [(QUEUE_URL_PREFIX, "https://sqs.example/1/p-"), (METRICS_NAMESPACE, "n"), (AWS_REGION, "")];
         assert_eq!(
             RelayConfig::from_lookup(lookup(&no_region)).unwrap_err(),
             ConfigError::Missing { name: AWS_REGION }

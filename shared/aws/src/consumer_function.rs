@@ -4,16 +4,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse};
-use consumer::{BatchReport, Driver, EffectDriver};
+use consumer::{BatchReport, Clock, Driver, EffectDriver};
 use domain::{Courier, Decider};
 use events::{Consumer, Timestamp};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
-use tracing::info;
 
 use crate::config::{CallTimeouts, ConsumerConfig, Retries, environment, warm_up, webhook_url};
 use crate::function;
 use crate::ledger::DynamoLedger;
+use crate::metrics::Metrics;
 use crate::sqs_event::deliveries;
 use crate::system::System;
 use crate::visibility::SqsVisibility;
@@ -30,11 +30,11 @@ pub async fn run_courier<D: Courier>(consumer: Consumer, decider: D, send_timeou
 }
 
 async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> {
-    let driver = &driver(consumer, decider).await?;
+    let (driver, metrics) = &driver(consumer, decider).await?;
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
         let deliveries = deliveries(event.payload.get())?;
         let report = driver.handle(&deliveries, deadline(&event)).await;
-        log(&report);
+        measure(metrics, consumer, &report);
         Ok::<_, Error>(response(&report))
     }))
     .await
@@ -42,35 +42,37 @@ async fn start<D: Decider>(consumer: Consumer, decider: D) -> Result<(), Error> 
 
 async fn start_courier<D: Courier>(consumer: Consumer, decider: D, send_timeout: Duration) -> Result<(), Error> {
     let notifier = webhook_url(environment)?.map(Webhook::new);
-    let driver = &EffectDriver { driver: driver(consumer, decider).await?, notifier, send_timeout };
+    let (driver, metrics) = driver(consumer, decider).await?;
+    let (driver, metrics) = (&EffectDriver { driver, notifier, send_timeout }, &metrics);
     // Boxed: the compiler gives up on the layout of all the futures around and within this one.
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         Box::pin(async move {
             let deliveries = deliveries(event.payload.get())?;
             let report = driver.handle(&deliveries, deadline(&event)).await;
-            log(&report);
+            measure(metrics, consumer, &report);
             Ok::<_, Error>(response(&report))
         })
     }))
     .await
 }
 
-/// Makes the driver that the settings describe.
+/// Makes the driver that the settings describe, and what writes its metrics.
 async fn driver<D: Decider>(
     consumer: Consumer,
     decider: D,
-) -> Result<Driver<D, DynamoLedger, System, SqsVisibility>, Error> {
+) -> Result<(Driver<D, DynamoLedger, System, SqsVisibility>, Metrics), Error> {
     let config = ConsumerConfig::from_lookup(environment)?;
     let dynamodb = config.connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
     let sqs = config.connection.sqs(Retries::Sdk, CallTimeouts::BATCH);
     warm_up(&dynamodb, &config.tables.views).await;
-    Ok(Driver {
+    let driver = Driver {
         consumer,
         decider,
         ledger: DynamoLedger::new(dynamodb, config.tables),
         environment: System,
         visibility: SqsVisibility::new(sqs, config.queue_url),
-    })
+    };
+    Ok((driver, Metrics::to_stdout(config.metrics_namespace)))
 }
 
 fn deadline(event: &LambdaEvent<Box<RawValue>>) -> Timestamp {
@@ -90,15 +92,8 @@ fn response(report: &BatchReport) -> SqsBatchResponse {
     response
 }
 
-/// One line a batch: what it cost.
-fn log(report: &BatchReport) {
-    info!(
-        batch_records = report.records.len(),
-        batch_failures = report.failures().count(),
-        ledger_calls = report.cost.calls,
-        read_units = report.cost.read_units,
-        write_units = report.cost.write_units,
-        index_write_units = report.cost.index_write_units,
-        "batch handled"
-    );
+/// One line a batch: what it came to, and what it cost.
+fn measure(metrics: &Metrics, consumer: Consumer, report: &BatchReport) {
+    let now = System.now();
+    metrics.batch(consumer, &report.tally(now), now);
 }

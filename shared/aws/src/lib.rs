@@ -1,4 +1,4 @@
-//! Adapters to AWS: DynamoDB ledger, SQS publisher, configuration, telemetry, and the frame of a consumer's function.
+//! Adapters to AWS: DynamoDB ledger, SQS publisher, configuration, logs, metrics, and the frame of a consumer's function.
 //! No decisions.
 
 pub mod config;
@@ -6,6 +6,7 @@ pub mod consumer_function;
 pub mod function;
 pub mod items;
 pub mod ledger;
+pub mod metrics;
 pub mod outgoing;
 pub mod publisher;
 pub mod sqs_event;

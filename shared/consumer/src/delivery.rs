@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use events::Timestamp;
 use thiserror::Error;
 
 use crate::Cost;
@@ -71,13 +72,17 @@ pub enum Outcome {
     Retry(String),
     /// It can never succeed, for this reason: the queue's redrive policy carries it to the dead letter queue.
     Rejected(String),
+    /// It is a canary, whose arrival is all that it is for.
+    Canary,
 }
 
 impl Outcome {
     /// Returns whether the message is done and may be deleted from the queue.
     pub fn acknowledges(&self) -> bool {
         match self {
-            Self::Applied | Self::Duplicate | Self::Stale | Self::Ignored(_) | Self::Unresolved(_) => true,
+            Self::Applied | Self::Duplicate | Self::Stale | Self::Ignored(_) | Self::Unresolved(_) | Self::Canary => {
+                true
+            }
             Self::Waiting(_) | Self::Retry(_) | Self::Rejected(_) => false,
         }
     }
@@ -91,7 +96,8 @@ impl Outcome {
             | Self::Stale
             | Self::Ignored(_)
             | Self::Unresolved(_)
-            | Self::Rejected(_) => false,
+            | Self::Rejected(_)
+            | Self::Canary => false,
         }
     }
 
@@ -106,13 +112,14 @@ impl Outcome {
             Self::Waiting(_) => "waiting",
             Self::Retry(_) => "retry",
             Self::Rejected(_) => "rejected",
+            Self::Canary => "canary",
         }
     }
 
     /// Returns why, where a reason belongs to the outcome.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Applied | Self::Duplicate | Self::Stale => None,
+            Self::Applied | Self::Duplicate | Self::Stale | Self::Canary => None,
             Self::Ignored(reason)
             | Self::Unresolved(reason)
             | Self::Waiting(reason)
@@ -127,6 +134,8 @@ impl Outcome {
 pub struct RecordReport {
     /// The message.
     pub message_id: MessageId,
+    /// When what it tells happened, in business time; `None` where it could not be read.
+    pub occurred_at: Option<Timestamp>,
     /// Its outcome.
     pub outcome: Outcome,
 }

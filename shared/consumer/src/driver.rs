@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::Decider;
-use events::{Consumer, Disposition, Event, EventId, Timestamp};
+use events::{Consumer, Disposition, Event, EventId, Payload, Timestamp};
 use tracing::warn;
 
 use crate::commit::{before, commit};
@@ -66,12 +66,18 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
         let records = deliveries
             .iter()
             .zip(outcomes)
-            .map(|(delivery, outcome)| RecordReport { message_id: delivery.message_id.clone(), outcome })
+            .enumerate()
+            .map(|(position, (delivery, outcome))| RecordReport {
+                message_id: delivery.message_id.clone(),
+                occurred_at: batch.occurred_at(position),
+                outcome,
+            })
             .collect();
         BatchReport { records, cost: batch.cost }
     }
 
-    /// Decodes each record on its own. Repeats of an event share the first one's outcome.
+    /// Decodes each record on its own. Repeats of an event share the first one's outcome. A canary has arrived with that: no
+    /// decider is asked.
     fn decoded(&self, batch: &mut Batch<'_>) -> Vec<Record> {
         let mut first_by_event: BTreeMap<EventId, usize> = BTreeMap::new();
         let mut records = Vec::new();
@@ -87,6 +93,10 @@ impl<D: Decider, L: Ledger, E: Clock + Random, V: Visibility> Driver<D, L, E, V>
             let first = *first_by_event.entry(event.event_id).or_insert(position);
             if first != position && !weakened(Weakness::RepeatsByMessageId) {
                 batch.repeated(position, first);
+                continue;
+            }
+            if matches!(event.payload, Payload::CanarySent(_)) && !weakened(Weakness::CanaryDecided) {
+                batch.settle(position, Outcome::Canary);
                 continue;
             }
             match needs(&self.decider, &event) {

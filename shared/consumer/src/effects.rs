@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use domain::{Courier, Decider, Decision, End, Errand, Need, RowError, State};
 use events::{Event, EventId, Timestamp, TraceId};
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
 use tracing::{info, warn};
 
 use crate::commit::before;
@@ -18,8 +17,9 @@ use crate::delivery::{BatchReport, Delivery, Outcome};
 use crate::driver::Driver;
 use crate::ports::{Clock, Cost, Ledger, Notifier, Random, Visibility};
 use crate::wave::with_sources;
+use crate::weakness::{Weakness, weakened};
 
-/// Letters under way at the same time, at most.
+/// Letters of a round, which are under way at the same time.
 const SENDS_AT_ONCE: usize = 16;
 /// Time that is kept for noting how errands ended.
 const SETTLE_MARGIN: Duration = Duration::from_secs(5);
@@ -50,18 +50,36 @@ where
         if due.is_empty() {
             return report;
         }
-        let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
-        let (errands, mut failed) = self.errands(&events, &mut report.cost).await;
-        let mut ends = BTreeMap::new();
-        for (event_id, result) in self.run(errands, &due, deadline).await {
-            match result {
-                Ok(end) => drop(ends.insert(event_id, end)),
-                Err(outcome) => drop(failed.insert(event_id, outcome)),
-            }
-        }
+        let (ends, mut failed) = self.rounds(&due, deadline, &mut report.cost).await;
         failed.extend(self.settle(deliveries, &due, ends, deadline, &mut report.cost).await);
         self.give_back(deliveries, &failed, &mut report).await;
         report
+    }
+
+    /// Runs the errands of events, a round after the other, so that the truth is read just before each is run. When nobody has
+    /// taken a letter of a round, those of the later rounds go back at once: whoever is not there costs one timeout a batch.
+    async fn rounds(
+        &self,
+        due: &Due,
+        deadline: Timestamp,
+        cost: &mut Cost,
+    ) -> (BTreeMap<EventId, End>, BTreeMap<EventId, Outcome>) {
+        let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
+        let (mut ends, mut failed) = (BTreeMap::new(), BTreeMap::new());
+        let mut receiver = Receiver::Unknown;
+        for round in events.chunks(SENDS_AT_ONCE) {
+            let (errands, unread) = self.errands(round, cost).await;
+            failed.extend(unread);
+            let results = self.run(errands, due, receiver, deadline).await;
+            receiver = receiver.after(&results);
+            for (event_id, result) in results {
+                match result {
+                    Ok(end) => drop(ends.insert(event_id, end)),
+                    Err(outcome) => drop(failed.insert(event_id, outcome)),
+                }
+            }
+        }
+        (ends, failed)
     }
 
     /// Reads the truth again, and says what is to be done.
@@ -98,24 +116,31 @@ where
         &self,
         errands: Vec<(EventId, Errand<D::Letter>)>,
         due: &Due,
+        receiver: Receiver,
         deadline: Timestamp,
     ) -> Vec<(EventId, Result<End, Outcome>)> {
         let errands = errands.into_iter().filter(|(_, errand)| !matches!(errand, Errand::Nothing));
         let runs = errands.map(|(event_id, errand)| async move {
             let (_, event) = &due[&event_id];
-            let (key, result) = match errand {
-                Errand::Send { key, letter } => {
-                    let result = self.send(&key, event.trace_id, &letter, deadline).await;
-                    (Some(key), result)
+            let letter_key = match &errand {
+                Errand::Send { key, .. } => Some(key.clone()),
+                Errand::Drop | Errand::Nothing => None,
+            };
+            let result = match (errand, receiver) {
+                (Errand::Send { .. }, Receiver::Silent) => {
+                    Err(Outcome::Retry("not sent: none of the letters before it was taken".to_owned()))
                 }
-                Errand::Drop | Errand::Nothing => (None, Ok(End::Suppressed)),
+                (Errand::Send { key, letter }, Receiver::Unknown) => {
+                    self.send(&key, event.trace_id, &letter, deadline).await
+                }
+                (Errand::Drop | Errand::Nothing, Receiver::Silent | Receiver::Unknown) => Ok(End::Suppressed),
             };
             if let Ok(end) = &result {
-                log(event, key.as_deref(), *end);
+                log(event, letter_key.as_deref(), *end);
             }
             (event_id, result)
         });
-        stream::iter(runs).buffer_unordered(SENDS_AT_ONCE).collect().await
+        join_all(runs).await
     }
 
     async fn send(
@@ -132,6 +157,7 @@ where
             return Err(Outcome::Retry("not sent before the invocation's deadline".to_owned()));
         }
         match before(environment, timeout, notifier.send(key, trace_id, letter)).await {
+            Some(Err(_)) | None if weakened(Weakness::FailureTakenForDelivered) => Ok(End::Delivered),
             Some(Ok(())) => Ok(End::Delivered),
             Some(Err(error)) => Err(Outcome::Retry(error.to_string())),
             None => Err(Outcome::Retry(format!("no answer within {} ms", self.send_timeout.as_millis()))),
@@ -173,7 +199,7 @@ where
         for (position, delivery) in deliveries.iter().enumerate() {
             let Ok(event) = Event::decode(&delivery.body) else { continue };
             let Some(outcome) = failed.get(&event.event_id).cloned() else { continue };
-            if !report.records[position].outcome.acknowledges() {
+            if !report.records[position].outcome.acknowledges() || weakened(Weakness::UnsentAcknowledged) {
                 continue;
             }
             warn!(
@@ -196,13 +222,35 @@ where
     }
 }
 
+/// What a batch knows of whoever takes letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Receiver {
+    /// Nothing that speaks against sending.
+    Unknown,
+    /// None of a round's letters was taken.
+    Silent,
+}
+
+impl Receiver {
+    fn after(self, results: &[(EventId, Result<End, Outcome>)]) -> Self {
+        let refused = results.iter().any(|(_, result)| result.is_err());
+        let taken = results.iter().any(|(_, result)| *result == Ok(End::Delivered));
+        match self {
+            Self::Unknown if refused && !taken => Self::Silent,
+            Self::Unknown | Self::Silent => self,
+        }
+    }
+}
+
 /// Events whose rows are committed, each with the position of its first record.
 type Due = BTreeMap<EventId, (usize, Event)>;
 
 fn due(deliveries: &[Delivery], report: &BatchReport) -> Due {
     let mut due = Due::new();
     for (position, (delivery, record)) in deliveries.iter().zip(&report.records).enumerate() {
-        if let (true, Ok(event)) = (record.outcome.acknowledges(), Event::decode(&delivery.body)) {
+        // A canary has no row, and nobody gets a letter about it.
+        let has_row = record.outcome.acknowledges() && record.outcome != Outcome::Canary;
+        if let (true, Ok(event)) = (has_row, Event::decode(&delivery.body)) {
             due.entry(event.event_id).or_insert((position, event));
         }
     }

@@ -15,6 +15,7 @@ mod fifo;
 mod group;
 mod reading;
 mod report;
+mod tally;
 mod wave;
 
 mod weakness;
@@ -31,6 +32,7 @@ pub use ports::{
 };
 pub use report::WAIT;
 pub use size::item_bytes;
+pub use tally::Tally;
 pub use weakness::Weakness;
 #[cfg(feature = "weakness")]
 pub use weakness::with_weakness;

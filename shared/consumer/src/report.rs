@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use events::Event;
+use events::{Event, Timestamp};
 use tracing::{error, info, warn};
 
 use crate::delivery::{Delivery, Outcome};
@@ -14,8 +14,6 @@ use crate::wave::Record;
 pub const WAIT: Duration = Duration::from_secs(30);
 /// Longest time that a failed message is hidden.
 const BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);
-/// What the line of an unresolved wait counts for.
-const GAP_UNRESOLVED: &str = "GapUnresolved";
 
 /// The outcomes of a batch as they come to be known.
 pub(crate) struct Batch<'a> {
@@ -37,6 +35,11 @@ impl<'a> Batch<'a> {
     /// Notes what a record says.
     pub(crate) fn decoded(&mut self, position: usize, event: Event) {
         self.events[position] = Some(event);
+    }
+
+    /// Returns when what a record tells happened, if it could be read.
+    pub(crate) fn occurred_at(&self, position: usize) -> Option<Timestamp> {
+        self.events[position].as_ref().map(|event| event.occurred_at)
     }
 
     /// Notes that a record says what one before it has said.
@@ -88,7 +91,8 @@ impl<'a> Batch<'a> {
                 | Outcome::Ignored(_)
                 | Outcome::Waiting(_)
                 | Outcome::Retry(_)
-                | Outcome::Rejected(_)) => shared.clone(),
+                | Outcome::Rejected(_)
+                | Outcome::Canary) => shared.clone(),
             };
         }
         outcomes
@@ -117,9 +121,12 @@ pub(crate) fn timeouts(
             Outcome::Waiting(_) => Some(WAIT),
             Outcome::Retry(_) => Some(backoff(delivery.receive_count, environment)),
             Outcome::Rejected(_) => Some(Duration::ZERO),
-            Outcome::Applied | Outcome::Duplicate | Outcome::Stale | Outcome::Ignored(_) | Outcome::Unresolved(_) => {
-                None
-            }
+            Outcome::Applied
+            | Outcome::Duplicate
+            | Outcome::Stale
+            | Outcome::Ignored(_)
+            | Outcome::Unresolved(_)
+            | Outcome::Canary => None,
         };
         let holder = own.and_then(|_| holder(deliveries, &known, position));
         timeouts.push(holder.map_or(own, |holder| timeouts[holder]));
@@ -143,7 +150,7 @@ fn log(delivery: &Delivery, outcome: &Outcome, event: Option<&Event>) {
     let receive_count = delivery.receive_count;
     let (reason, outcome_name) = (outcome.reason(), outcome.name());
     macro_rules! line {
-        ($level:ident, $message:literal $(, $name:ident = $value:expr)?) => {
+        ($level:ident, $message:literal) => {
             $level!(
                 event_id,
                 event_type,
@@ -154,15 +161,16 @@ fn log(delivery: &Delivery, outcome: &Outcome, event: Option<&Event>) {
                 receive_count,
                 outcome = outcome_name,
                 reason,
-                $($name = $value,)?
                 $message
             )
         };
     }
     match outcome {
-        Outcome::Applied | Outcome::Duplicate | Outcome::Stale | Outcome::Ignored(_) => line!(info, "record handled"),
+        Outcome::Applied | Outcome::Duplicate | Outcome::Stale | Outcome::Ignored(_) | Outcome::Canary => {
+            line!(info, "record handled");
+        }
         Outcome::Waiting(_) => line!(info, "record waits"),
-        Outcome::Unresolved(_) => line!(error, "gap unresolved", metric = GAP_UNRESOLVED),
+        Outcome::Unresolved(_) => line!(error, "gap unresolved"),
         Outcome::Retry(_) | Outcome::Rejected(_) => line!(warn, "record not handled"),
     }
 }

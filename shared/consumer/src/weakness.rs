@@ -28,8 +28,14 @@ pub enum Weakness {
     RefusedDecisionForced,
     /// A record that goes back does not hold the rest of its message group.
     GroupNotHeld,
+    /// A letter that was not taken is noted as delivered.
+    FailureTakenForDelivered,
+    /// A record whose letter was not taken is acknowledged.
+    UnsentAcknowledged,
     /// The rows of a plan and its counters are committed one after the other.
     GroupSplit,
+    /// A canary is handed to the decider.
+    CanaryDecided,
 }
 
 /// Returns whether a safeguard is left out on this thread.

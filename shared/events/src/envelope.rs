@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::wrapping::unwrapped;
 use crate::{
-    EventId, EventType, FanOutAdvanced, FollowEnded, FollowStarted, GameEnded, NotificationRequested, OrderEvent,
-    OrderPlacedVersion1, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted,
+    CanarySent, EventId, EventType, FanOutAdvanced, FollowEnded, FollowStarted, GameEnded, NotificationRequested,
+    OrderEvent, OrderPlacedVersion1, PlayerRegistered, PlayerReinstated, PlayerRenamed, PlayerRestricted, PostDeleted,
     PostPublished, ReactionAdded, ReactionRemoved, Timestamp, TraceId,
 };
 
@@ -64,6 +64,8 @@ pub enum Payload {
     NotificationRequested(NotificationRequested),
     /// Something happened to an order.
     Order(OrderEvent),
+    /// A canary is under way.
+    CanarySent(CanarySent),
 }
 
 impl Payload {
@@ -84,6 +86,7 @@ impl Payload {
             Self::FanOutAdvanced(_) => EventType::FanOutAdvanced,
             Self::NotificationRequested(_) => EventType::NotificationRequested,
             Self::Order(order) => order.event_type(),
+            Self::CanarySent(_) => EventType::CanarySent,
         }
     }
 }
@@ -288,6 +291,7 @@ fn payload(event_type: EventType, schema_version: u32, raw: &RawValue) -> Result
         EventType::OrderDelivered => order(serde_json::from_str(json).map(OrderEvent::Delivered)),
         EventType::OrderCancelled => order(serde_json::from_str(json).map(OrderEvent::Cancelled)),
         EventType::OrderRefunded => order(serde_json::from_str(json).map(OrderEvent::Refunded)),
+        EventType::CanarySent => serde_json::from_str(json).map(Payload::CanarySent),
     };
     decoded.map_err(|source| DecodeError::Payload { event_type, schema_version, source })
 }

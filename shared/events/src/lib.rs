@@ -8,6 +8,7 @@ mod timestamp;
 mod envelope;
 mod wrapping;
 
+mod canary;
 mod follows;
 mod game_ended;
 mod notifications;
@@ -17,6 +18,7 @@ mod posts;
 mod reactions;
 mod topology;
 
+pub use canary::CanarySent;
 pub use envelope::{DecodeError, Disposition, Event, Payload, encode_ascii};
 pub use follows::{FollowEnded, FollowStarted};
 pub use game_ended::{GameEnded, GameResult, PlayerResult, Rating, TimeControl, UnknownTimeControl};

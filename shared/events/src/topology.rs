@@ -50,11 +50,13 @@ pub enum EventType {
     OrderCancelled,
     /// What was paid for an order has been paid back.
     OrderRefunded,
+    /// A canary is under way: it shows that the path from a record to every consumer is whole, and changes nothing.
+    CanarySent,
 }
 
 impl EventType {
     /// All kinds of events.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::GameEnded,
         Self::PlayerRegistered,
         Self::PlayerRenamed,
@@ -74,6 +76,7 @@ impl EventType {
         Self::OrderDelivered,
         Self::OrderCancelled,
         Self::OrderRefunded,
+        Self::CanarySent,
     ];
 
     /// Returns the consumers that get events of this type.
@@ -82,6 +85,8 @@ impl EventType {
         const DONE: &[Consumer] = &[Consumer::Activity, Consumer::ActivePlayers];
         /// What others are told of besides.
         const TOLD: &[Consumer] = &[Consumer::FanOut, Consumer::Activity, Consumer::ActivePlayers];
+        /// No queue without a canary.
+        const EVERYBODY: &[Consumer; Consumer::ALL.len()] = &Consumer::ALL;
         match self {
             Self::GameEnded => Consumers {
                 first: Consumer::GameEnded,
@@ -105,6 +110,10 @@ impl EventType {
             | Self::OrderDelivered
             | Self::OrderCancelled
             | Self::OrderRefunded => Consumers { first: Consumer::OrderChanged, others: &[Consumer::Activity] },
+            Self::CanarySent => {
+                let [first, others @ ..] = EVERYBODY;
+                Consumers { first: *first, others }
+            }
         }
     }
 
@@ -130,6 +139,7 @@ impl EventType {
             Self::OrderDelivered => "order_delivered",
             Self::OrderCancelled => "order_cancelled",
             Self::OrderRefunded => "order_refunded",
+            Self::CanarySent => "canary_sent",
         }
     }
 
@@ -154,7 +164,8 @@ impl EventType {
             | Self::OrderShipped
             | Self::OrderDelivered
             | Self::OrderCancelled
-            | Self::OrderRefunded => 1,
+            | Self::OrderRefunded
+            | Self::CanarySent => 1,
         }
     }
 
@@ -174,6 +185,7 @@ impl EventType {
             | Self::OrderDelivered
             | Self::OrderCancelled
             | Self::OrderRefunded => "order",
+            Self::CanarySent => "canary",
         }
     }
 }
@@ -336,6 +348,11 @@ mod tests {
         for consumer in Consumer::ALL {
             assert!(EventType::ALL.into_iter().any(|event_type| event_type.consumers().iter().any(|c| c == consumer)));
         }
+    }
+
+    #[test]
+    fn a_canary_goes_to_every_consumer_once() {
+        assert!(EventType::CanarySent.consumers().iter().eq(Consumer::ALL));
     }
 
     #[test]

@@ -105,3 +105,17 @@ fn line_of(trace_id: &str) -> Value {
 fn lines_of(trace_id: &str) -> Vec<Value> {
     log_lines().into_iter().filter(|line| line["trace_id"] == trace_id).collect()
 }
+
+#[tokio::test]
+async fn every_request_is_counted_under_its_answer() {
+    let stage = Stage::new().await;
+    stage.register("ann").await;
+    stage.measured();
+    stage.get("/players/ann").await;
+    stage.get("/players/nobody").await;
+    stage.get("/nowhere").await;
+    let lines = stage.measured();
+    let counted = |name: &str| lines.iter().filter(|line| line[name] == 1).count();
+    assert_eq!((lines.len(), counted("Success"), counted("ClientError"), counted("ServerError")), (3, 1, 2, 0));
+    assert!(lines.iter().all(|line| line["Function"] == "api" && line["LatencyMs"].is_u64()), "{lines:?}");
+}

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use api::{Api, Store, router};
 use aws::items::{self, TableNames};
+use aws::metrics::Metrics;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -194,6 +195,7 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) tables: TableNames,
     wire: Arc<Wire>,
+    measured: Arc<Mutex<Vec<Value>>>,
     shard: AtomicUsize,
 }
 
@@ -219,13 +221,22 @@ impl Stage {
         let fast = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
         let reads = client(&endpoint, fast, Some(&wire));
         let transactions = client(&endpoint, RetryConfig::disabled(), Some(&wire));
-        let api = Api::new(Store::new(reads, transactions, tables.clone()), || NOW.parse().unwrap());
-        Self { router: router(api), client: plain, tables, wire, shard: AtomicUsize::new(0) }
+        let store = Store::new(reads, transactions, tables.clone());
+        let measured = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&measured);
+        let metrics = Metrics::new("test", move |line| lines.lock().unwrap().push(serde_json::from_str(line).unwrap()));
+        let api = Api::new(store, metrics, || NOW.parse().unwrap());
+        Self { router: router(api), client: plain, tables, wire, measured, shard: AtomicUsize::new(0) }
     }
 
     /// Lets the next calls of an operation fail, one each.
     pub(crate) fn fail(&self, operation: &'static str, faults: impl IntoIterator<Item = Fault>) {
         self.wire.faults.lock().unwrap().extend(faults.into_iter().map(|fault| (operation, fault)));
+    }
+
+    /// Returns the lines in which requests were counted since the last time that this was asked.
+    pub(crate) fn measured(&self) -> Vec<Value> {
+        std::mem::take(&mut self.measured.lock().unwrap())
     }
 
     /// Returns how often an operation was called since the last time that this was asked.

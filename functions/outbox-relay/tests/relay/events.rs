@@ -2,11 +2,11 @@
 
 use aws::publisher::{BATCH_BYTES_MAX, Fault};
 use events::Event;
-use outbox_relay::{Relay, RelayError};
+use outbox_relay::RelayError;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{PREFIX, Queues, event, game, insert, later, relay};
+use crate::support::{Queues, event, game, insert, later, relay, relay_to};
 
 const CONSUMERS: [&str; 4] = ["active-players", "activity", "game-ended", "game-ended-statistics"];
 
@@ -256,7 +256,7 @@ async fn a_record_that_comes_twice_is_sent_twice_and_never_lost() {
 async fn what_the_time_is_too_short_for_is_held() {
     let queues = Queues::default();
     let batch = json!({"Records": [insert(1, json!({"S": "nonsense"})), game(2)]});
-    let response = Relay::new(&queues, PREFIX).handle(&batch, Instant::now()).await.unwrap();
+    let response = relay_to(&queues).handle(&batch, Instant::now()).await.unwrap();
     assert_eq!(response.batch_item_failures[0].item_identifier, "1");
     assert!(queues.taken.lock().unwrap().is_empty());
 }
@@ -267,7 +267,7 @@ async fn an_event_of_a_foreign_shape_is_an_error() {
     let foreign =
         [json!({}), json!([]), json!(null), json!({"Records": {}}), json!({"records": []}), json!({"Records": null})];
     for batch in foreign {
-        let answer = Relay::new(&queues, PREFIX).handle(&batch, later()).await;
+        let answer = relay_to(&queues).handle(&batch, later()).await;
         assert!(matches!(answer, Err(RelayError::Foreign(_))), "{batch}: {answer:?}");
     }
     assert!(relay(&queues, vec![]).await.is_empty());
@@ -277,6 +277,6 @@ async fn an_event_of_a_foreign_shape_is_an_error() {
 async fn a_held_record_without_a_position_brings_the_batch_again() {
     let queues = Queues::refusing(&[("relay-rejected", "", usize::MAX, Fault::Passing)]);
     let batch = json!({"Records": [game(1), "text"]});
-    let answer = Relay::new(&queues, PREFIX).handle(&batch, later()).await;
+    let answer = relay_to(&queues).handle(&batch, later()).await;
     assert!(matches!(answer, Err(RelayError::NoPosition { index: 1 })), "{answer:?}");
 }

@@ -4,4 +4,5 @@
 
 mod events;
 mod fifo;
+mod measured;
 mod support;

@@ -1,9 +1,10 @@
 //! Queues that do as they are told, records of the stream, and the relay between them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aws::metrics::Metrics;
 use aws::publisher::{BATCH_BYTES_MAX, Failure, Fault, Message, SendBatch};
 use outbox_relay::Relay;
 use serde_json::{Value, json};
@@ -109,9 +110,23 @@ pub(crate) fn later() -> Instant {
     Instant::now() + Duration::from_secs(50)
 }
 
+/// A relay that sends to these queues and whose metrics nobody reads.
+pub(crate) fn relay_to(queues: &Queues) -> Relay<&Queues> {
+    Relay::new(queues, PREFIX, Metrics::new("engine", |_| {}))
+}
+
+/// Relays records and returns the lines in which that is counted.
+pub(crate) async fn measured(queues: &Queues, records: Vec<Value>) -> Vec<Value> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let written = Arc::clone(&lines);
+    let metrics = Metrics::new("engine", move |line| written.lock().unwrap().push(serde_json::from_str(line).unwrap()));
+    Relay::new(queues, PREFIX, metrics).handle(&json!({"Records": records}), later()).await.unwrap();
+    lines.lock().unwrap().clone()
+}
+
 /// Relays records and returns the positions that are held.
 pub(crate) async fn relay(queues: &Queues, records: Vec<Value>) -> Vec<String> {
-    let response = Relay::new(queues, PREFIX).handle(&json!({"Records": records}), later()).await.unwrap();
+    let response = relay_to(queues).handle(&json!({"Records": records}), later()).await.unwrap();
     let answer = serde_json::to_value(&response).unwrap();
     let failures = answer["batchItemFailures"].as_array().unwrap();
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()

@@ -64,7 +64,8 @@ fn opponent(rng: &mut Rng, players: u32, white: u32) -> u32 {
     if black == white { (black + 1) % players } else { black }
 }
 
-fn player_id(number: u32) -> PlayerId {
+/// Returns the id of a generated player.
+pub(super) fn player_id(number: u32) -> PlayerId {
     PlayerId::derived(&format!("player {number}"))
 }
 

@@ -1,4 +1,4 @@
-//! How long it takes from the request until a game is on its board, for a sample of games.
+//! How long it takes from the request until its effect shows in a view, for a sample of requests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,20 +8,19 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-/// One game in so many is watched.
-const ONE_IN: usize = 20;
-/// Games that are watched at the same time, at most.
+/// Requests that are watched at the same time, at most.
 const WATCHED_MAX: usize = 64;
 /// How often the table is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a game is watched. One that is not on the board by then counts with this lag.
+/// How long a request is watched. One whose effect does not show by then counts with this lag.
 const WATCHED_FOR: Duration = Duration::from_secs(300);
 
-/// Watches a sample of games.
+/// Watches a sample of requests.
 #[derive(Clone)]
 pub(super) struct LagProbe {
     database: Database,
     views: String,
+    one_in: usize,
     watched: Arc<Semaphore>,
     lags: Arc<Mutex<Vec<Duration>>>,
 }
@@ -50,27 +49,38 @@ impl Percentiles {
 }
 
 impl LagProbe {
-    /// Makes a probe of the table of views.
-    pub(super) fn new(database: Database, views: String) -> Self {
-        Self { database, views, watched: Arc::new(Semaphore::new(WATCHED_MAX)), lags: Arc::default() }
+    /// Makes a probe of the table of views that watches one request in so many.
+    pub(super) fn new(database: Database, views: String, one_in: usize) -> Self {
+        Self { database, views, one_in, watched: Arc::new(Semaphore::new(WATCHED_MAX)), lags: Arc::default() }
     }
 
-    /// Watches one game in [`ONE_IN`], from when its request was sent until the row of its white player counts it.
-    pub(super) fn watch(&self, number: usize, sent: Instant, answer: &Value) {
+    /// Watches a game from when its request was sent until the row of its white player counts it.
+    pub(super) fn watch_game(&self, number: usize, sent: Instant, answer: &Value) {
         let (Some(board), Some(player)) = (answer["time_control"].as_str(), answer["white"]["player_id"].as_str())
         else {
             return;
         };
         let games = answer["white"]["games"].as_u64().unwrap_or(0);
-        if !number.is_multiple_of(ONE_IN) {
+        self.watch(number, sent, (format!("BOARD#{board}#{player}"), "games"), games);
+    }
+
+    /// Watches a request from when it was sent until an attribute of the row of a partition is at least so much.
+    pub(super) fn watch(
+        &self,
+        number: usize,
+        sent: Instant,
+        (partition, attribute): (String, &'static str),
+        least: u64,
+    ) {
+        if !number.is_multiple_of(self.one_in) {
             return;
         }
         let Ok(permit) = self.watched.clone().try_acquire_owned() else {
             return;
         };
-        let (probe, key) = (self.clone(), format!("BOARD#{board}#{player}"));
+        let probe = self.clone();
         tokio::spawn(async move {
-            while sent.elapsed() < WATCHED_FOR && probe.games(&key) < games {
+            while sent.elapsed() < WATCHED_FOR && probe.read(&partition, attribute) < least {
                 sleep(LOOK_EVERY).await;
             }
             probe.lags.lock().unwrap_or_else(PoisonError::into_inner).push(sent.elapsed());
@@ -83,11 +93,11 @@ impl LagProbe {
         Percentiles::of(self.lags.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    fn games(&self, partition: &str) -> u64 {
+    fn read(&self, partition: &str, attribute: &str) -> u64 {
         let key = json!({"pk": {"S": partition}, "sk": {"S": "ROW"}});
-        let request = json!({"TableName": self.views, "Key": key, "ProjectionExpression": "games"});
+        let request = json!({"TableName": self.views, "Key": key, "ProjectionExpression": attribute});
         let item = serde_json::from_value(request).ok().and_then(|request| self.database.get_item(request).ok());
         let item = item.and_then(|response| serde_json::to_value(response).ok()).unwrap_or_default();
-        item["Item"]["games"]["N"].as_str().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        item["Item"][attribute]["N"].as_str().and_then(|digits| digits.parse().ok()).unwrap_or(0)
     }
 }

@@ -1,7 +1,8 @@
 //! Plays a scenario through the HTTP API: games as a game server posts them, while moderators rename, restrict and reinstate
-//! players; what players do among themselves; or orders. Waits until the stack is quiet, and compares what it shows with an
+//! players; what players do among themselves; one whom all follow; or orders. Waits until the stack is quiet, and compares what it shows with an
 //! independent fold.
 
+mod audience;
 mod changes;
 mod client;
 mod comparison;
@@ -40,6 +41,8 @@ use lag::{LagProbe, Percentiles};
 
 /// How long the stack may take to become quiet after the last command.
 const QUIET_WITHIN: Duration = Duration::from_secs(900);
+/// One game in so many is watched until it is on its board.
+const WATCHED_ONE_IN: usize = 20;
 /// End of the last generated game: 2026-01-01T00:00:00Z, so that the same seed gives the same games on any day.
 const GENERATED_UNTIL_MS: i64 = 1_767_225_600_000;
 
@@ -67,9 +70,12 @@ pub enum ReplayError {
         /// What the name should end in.
         name: &'static str,
     },
-    /// The template has no table of views.
-    #[error("the template declares no table whose name ends in -views")]
-    NoViews,
+    /// The template has no table to look into.
+    #[error("the template declares no table whose name ends in {name}")]
+    NoTable {
+        /// What the name should end in.
+        name: &'static str,
+    },
 }
 
 /// What a replay came to.
@@ -106,6 +112,7 @@ pub async fn replay(
             replay_games(games, options, hostility, stack, screen).await
         }
         Scenario::Social => social::play(options, hostility, stack, screen).await,
+        Scenario::Audience => audience::play(options, hostility, stack, screen).await,
         Scenario::Orders => orders::replay(options, hostility, stack, screen).await,
     }
 }
@@ -132,7 +139,7 @@ async fn replay_games(
         changes.len()
     ));
 
-    let probe = LagProbe::new(stack.database().clone(), views.clone());
+    let probe = LagProbe::new(stack.database().clone(), views.clone(), WATCHED_ONE_IN);
     let started = Instant::now();
     let (posted, progress) = watch::channel(0);
     tokio::try_join!(
@@ -165,8 +172,17 @@ async fn wait_until_quiet(stack: &Stack) -> Result<(), ReplayError> {
 }
 
 fn views_table(stack: &Stack) -> Result<String, ReplayError> {
-    let views = stack.model().tables.iter().find(|table| table.name.ends_with("-views"));
-    views.map(|table| table.name.clone()).ok_or(ReplayError::NoViews)
+    table(stack, "-views")
+}
+
+fn records_table(stack: &Stack) -> Result<String, ReplayError> {
+    table(stack, "-records")
+}
+
+fn table(stack: &Stack, name: &'static str) -> Result<String, ReplayError> {
+    let mut tables = stack.model().tables.iter();
+    let found = tables.find(|table| table.name.ends_with(name));
+    found.map(|table| table.name.clone()).ok_or(ReplayError::NoTable { name })
 }
 
 /// Notes every dead letter queue that is not empty.
@@ -199,7 +215,7 @@ async fn post_games(
         async move {
             let sent = Instant::now();
             let answer = client.post("/games", &games[number].command()).await?;
-            probe.watch(number, sent, &answer);
+            probe.watch_game(number, sent, &answer);
             posted.send_modify(|posted| *posted += 1);
             Ok(())
         }

@@ -16,6 +16,7 @@ use crate::mapping::stream::{Stream, StreamError};
 use crate::mapping::{Progress, queue as queue_mapping, stream as stream_mapping};
 use crate::model::{Model, QueueMapping, StreamMapping};
 use crate::receiver::Receiver;
+use crate::schedule;
 use crate::sqs::{self, Broker};
 use crate::tables::{self, TablesError};
 
@@ -154,6 +155,7 @@ impl Stack {
         stack.tasks.spawn(serve_queues(listeners.sqs, stack.broker.clone()));
         stack.tasks.spawn(serve_api(listeners.api, Arc::clone(&stack.gateway)));
         stack.start_mappings(settings)?;
+        stack.start_schedules()?;
         stack.tasks.spawn(tables::sweep(stack.database.clone()));
         stack.tasks.spawn(logs::keep_bounded(settings.logs.clone()));
         if let Some(every) = settings.kill_every {
@@ -168,6 +170,14 @@ impl Stack {
         }
         for declared in self.model.stream_mappings.clone() {
             self.start_stream_mapping(declared, settings)?;
+        }
+        Ok(())
+    }
+
+    fn start_schedules(&mut self) -> Result<(), StartError> {
+        for declared in &self.model.schedules {
+            let function = self.functions.function(&declared.function)?;
+            self.tasks.spawn(schedule::run(declared.function.clone(), function, declared.every));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::error::{Place, TemplateError};
 use super::fields::Fields;
 use super::names;
-use crate::model::{Function, Model, Queue, QueueMapping, Route, StreamMapping, Table, Unsupported};
+use crate::model::{Function, Model, Queue, QueueMapping, Route, Schedule, StreamMapping, Table, Unsupported};
 
 /// Visibility timeout of a queue that declares none.
 const DEFAULT_VISIBILITY_SECONDS: u64 = 30;
@@ -93,6 +93,11 @@ impl Findings {
     pub(super) fn stream_mapping(&mut self, stream: Place, function: Place, mapping: StreamMapping) {
         self.stream_mapping_places.push((stream, function));
         self.model.stream_mappings.push(mapping);
+    }
+
+    /// Adds a schedule of a function that was added.
+    pub(super) fn schedule(&mut self, schedule: Schedule) {
+        self.model.schedules.push(schedule);
     }
 
     /// Reports something that is declared and not acted on.

@@ -8,7 +8,7 @@ use super::fields::{Fields, Property};
 use super::findings::Findings;
 use super::mappings;
 use super::reader::Resource;
-use super::{ignored, names, stack};
+use super::{ignored, names, schedules, stack};
 use crate::model::{Function, Route};
 
 /// The one way of building that is followed here.
@@ -120,6 +120,7 @@ fn read_event(
         "HttpApi" => read_route(resource, function, properties, findings),
         "SQS" => mappings::read_queue_event(function, place, properties, findings),
         "DynamoDB" => mappings::read_stream_event(function, place, properties, findings),
+        "Schedule" => schedules::read_schedule(function, properties, findings),
         _ => {
             findings.unsupported(kind.place);
             Ok(())

@@ -104,6 +104,13 @@ pub const FUNCTION: &[(&str, &str)] = &[
 pub const MAPPING: &[(&str, &str)] =
     &[("MetricsConfig", "there are no metrics here"), ("Tags", "nothing is billed here")];
 
+/// Properties of a schedule.
+pub const SCHEDULE: &[(&str, &str)] = &[
+    ("Name", "only people read it"),
+    ("Description", "only people read it"),
+    ("RetryPolicy", "the next time comes soon enough"),
+];
+
 /// Properties of an HTTP API.
 pub const HTTP_API: &[(&str, &str)] = &[
     ("Name", "only people read it"),

@@ -15,6 +15,7 @@ mod mappings;
 mod names;
 mod node;
 mod reader;
+mod schedules;
 mod scope;
 mod stack;
 mod tables;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use local::mapping::Hostility;
-use local::model::{Failures, Model, Queue, QueueMapping, Route, Table};
+use local::model::{Failures, Model, Queue, QueueMapping, Route, Schedule, Table};
 use local::stack::{Addresses, Listeners, Settings, Stack, StartError};
 use local::tables::{self, TablesError};
 use queue::SendRequest;
@@ -113,6 +113,22 @@ async fn a_stack_is_quiet_when_nothing_is_left_but_dead_letters() {
     let snapshot = stack.snapshot();
     assert_eq!((snapshot.rows[0].backlog, snapshot.rows[0].dead_letters), (0, Some(1)));
     assert_eq!(snapshot.unread, [("unread".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn a_schedule_invokes_its_function_again_and_again_and_the_stack_can_still_be_quiet() {
+    let folder = TempDir::new().unwrap();
+    let every = Duration::from_millis(200);
+    let schedules = vec![Schedule { function: "function".to_owned(), every }];
+    let stack = start(Model { schedules, ..model() }, folder.path()).await.unwrap();
+    let invocations = || stack.functions().counters()["function"].invocations;
+
+    // Each of them fails, for the function's binary is missing: the next one comes anyway.
+    eventually("two invocations", || invocations() >= 2).await;
+    tokio::time::timeout(PATIENCE, stack.wait_until_quiet()).await.unwrap().unwrap();
+
+    let before = invocations();
+    eventually("one more invocation", || invocations() > before).await;
 }
 
 #[tokio::test]

@@ -5,5 +5,6 @@
 mod errors;
 mod intrinsics;
 mod project;
+mod schedules;
 mod support;
 mod unsupported;

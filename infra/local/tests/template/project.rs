@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use events::{Consumer, EventType, QueueOrder, RELAY_REJECTED_QUEUE};
-use local::model::{Bisect, Failures, Function, Model, Queue, QueueMapping, Route, StreamMapping, Table, Unsupported};
+use local::model::{
+    Bisect, Failures, Function, Model, Queue, QueueMapping, Route, Schedule, StreamMapping, Table, Unsupported,
+};
 use local::template::{ignored, read};
 use serde_json::{Value, json};
 
 const HOUR: u64 = 3_600;
+/// What everybody who counts is told.
+const METRICS: (&str, &str) = ("METRICS_NAMESPACE", "players-engine");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap().to_owned()
@@ -42,7 +46,7 @@ fn consumer(name: &str, memory_mib: u32, tables: &[(&str, &str)]) -> Function {
 
 fn consumer_of(queue: &str, name: &str, memory_mib: u32, tables: &[(&str, &str)]) -> Function {
     let queue_url = format!("https://sqs.us-east-1.amazonaws.com/000000000000/players-engine-{queue}");
-    function(name, 30, memory_mib, &[tables, &[("QUEUE_URL", &queue_url)]].concat())
+    function(name, 30, memory_mib, &[tables, &[("QUEUE_URL", &queue_url), METRICS]].concat())
 }
 
 fn queue(name: &str, attributes: &[(&str, &str)]) -> Queue {
@@ -190,6 +194,12 @@ fn the_relay_reads_the_stream_of_records() {
 }
 
 #[test]
+fn a_canary_is_sent_every_five_minutes() {
+    let canary = Schedule { function: "players-engine-canary".to_owned(), every: Duration::from_secs(300) };
+    assert_eq!(project(&[]).schedules, [canary]);
+}
+
+#[test]
 fn every_function_is_told_the_names_that_it_uses() {
     let records = ("RECORDS_TABLE", "players-engine-records");
     let views = ("VIEWS_TABLE", "players-engine-views");
@@ -199,7 +209,7 @@ fn every_function_is_told_the_names_that_it_uses() {
     let model = project(&[]);
 
     let expected = [
-        function("api", 10, 256, &[records, views, ledger]),
+        function("api", 10, 256, &[records, views, ledger, METRICS]),
         consumer("game-ended", 512, &[records, views, ledger]),
         consumer("game-ended-statistics", 256, &[records, views, ledger]),
         consumer("player-changed", 256, &[records, views, ledger]),
@@ -211,7 +221,8 @@ fn every_function_is_told_the_names_that_it_uses() {
         consumer("fan-out", 256, &[records, views, ledger]),
         consumer("notification-requested", 256, &[records, views, ledger, ("WEBHOOK_URL", "")]),
         consumer_of("order-changed.fifo", "order-changed", 256, &[records, views, ledger]),
-        function("outbox-relay", 60, 256, &[queues]),
+        function("outbox-relay", 60, 256, &[queues, METRICS]),
+        function("canary", 10, 256, &[records]),
     ];
     assert_eq!(model.functions, expected);
     for function in &model.functions {
@@ -307,6 +318,7 @@ fn everything_that_is_ignored_has_a_reason() {
         ignored::QUEUE,
         ignored::FUNCTION,
         ignored::MAPPING,
+        ignored::SCHEDULE,
         ignored::HTTP_API,
     ];
     for (name, reason) in lists.into_iter().flatten() {

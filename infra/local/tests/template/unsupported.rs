@@ -136,8 +136,20 @@ Resources:
 #[test]
 fn events_of_other_types_are_reported() {
     check_function(
-        "      Events:\n        Nightly: {Type: Schedule, Properties: {Schedule: rate(1 day)}}\n",
-        &["Function Events.Nightly.Type"],
+        "      Events:\n        Upload: {Type: S3, Properties: {Bucket: !Ref Bucket}}\n",
+        &["Function Events.Upload.Type"],
+    );
+}
+
+#[test]
+fn schedules_by_the_clock_and_what_they_are_given_are_reported() {
+    check_function(
+        "
+      Events:
+        Nightly: {Type: Schedule, Properties: {Schedule: cron(0 3 * * ? *)}}
+        Often: {Type: Schedule, Properties: {Schedule: rate(1 minute), Description: x, Input: '{}'}}
+",
+        &["Function Events.Nightly.Properties.Schedule", "Function Events.Often.Properties.Input"],
     );
 }
 

@@ -43,7 +43,7 @@ pub struct LogsError {
 
 /// Returns the names of all functions, without the stack's prefix.
 pub fn function_names() -> impl Iterator<Item = &'static str> {
-    ["api", "outbox-relay"].into_iter().chain(Consumer::ALL.into_iter().map(Consumer::as_str))
+    ["api", "canary", "outbox-relay"].into_iter().chain(Consumer::ALL.into_iter().map(Consumer::as_str))
 }
 
 impl Logs {

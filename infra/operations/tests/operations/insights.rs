@@ -93,7 +93,7 @@ async fn the_life_of_an_event_is_asked_for_by_the_saved_queries_in_all_log_group
     assert_eq!(started[0]["queryString"], SAVED_EVENT.replace("EVENT_ID", &followed().to_string()));
     assert!(started[1]["queryString"].as_str().unwrap().contains("4bf92f3577b34da6a3ce929d0e0e4736"));
     let groups = started[0]["logGroupNames"].as_array().unwrap();
-    assert_eq!(groups.len(), 13);
+    assert_eq!(groups.len(), 14);
     assert!(groups.contains(&json!("/aws/lambda/players-engine-order-changed")));
     let minted_at = followed().minted_at().as_seconds();
     let start = started[0]["startTime"].as_i64().unwrap();

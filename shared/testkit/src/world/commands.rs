@@ -8,10 +8,10 @@ use domain::players::{Player, PlayerRating, register, reinstate, rename, restric
 use domain::posts::{Post, delete, publish};
 use domain::reactions::{Reaction, react, unreact};
 use domain::{Attributes, Change, Key, State, games};
-use events::{Event, EventId, OrderId, Payload, PlayerId, PostId, ReactionKind, TraceId, Username};
+use events::{CanarySent, Event, EventId, OrderId, Payload, PlayerId, PostId, ReactionKind, TraceId, Username};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::core::Core;
 use super::hazards::Hazard;
@@ -35,6 +35,7 @@ pub(super) enum Command {
     Unfollow(PlayerId, PlayerId),
     Order(OrderId, OrderRequest),
     PayByCents(OrderId),
+    Canary,
 }
 
 impl Core {
@@ -101,6 +102,9 @@ impl Core {
             }
             Command::Order(order_id, request) => self.order(&order_id, &request),
             Command::PayByCents(order_id) => self.pay_by_cents(&order_id),
+            Command::Canary => self.change_record(&canary_key(), "canary".to_owned(), |_: Option<Value>| {
+                Some(Change::Write { record: json!({}), payload: Payload::CanarySent(CanarySent {}) })
+            }),
             Command::Unfollow(follower_id, followed_id) => {
                 let key = Follow::key(&followed_id, &follower_id);
                 self.change_record(&key, format!("{follower_id}/{followed_id}"), |existing| {
@@ -125,7 +129,16 @@ impl Core {
         if let Some(Change::Write { record, payload }) = decide(existing) {
             let event = self.event(aggregate_id, row.version + 1, payload);
             self.put(key.clone(), attributes(&record), Some(&event));
+            self.note_player(key);
             self.publish(event);
+        }
+    }
+
+    /// Notes whether a player is visible from now on, if the record that was written is a player's.
+    fn note_player(&mut self, key: &Key) {
+        let player = self.ledger.row(key).decode::<Player>(key).ok().flatten();
+        if let Some(player) = player.filter(|player| Player::key(&player.player_id) == *key) {
+            self.history.letters.note_visibility(&player, self.now);
         }
     }
 
@@ -166,6 +179,11 @@ impl Core {
         self.remember(&key);
         self.ledger.put(key, attributes);
     }
+}
+
+/// The record of canaries, whose function is no client but writes as one does.
+fn canary_key() -> Key {
+    Key::record("CANARY", "CANARY")
 }
 
 fn attributes(record: &impl Serialize) -> Attributes {

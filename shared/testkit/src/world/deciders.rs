@@ -3,13 +3,13 @@
 use domain::activity::{ActivePlayers, EventCounts};
 use domain::fan_out::FanOut;
 use domain::graph::FollowGraph;
-use domain::inbox::Inbox;
+use domain::inbox::{Inbox, Letter};
 use domain::leaderboard::{BoardRow, Leaderboard, PlayerOnBoards};
 use domain::orders::{GAPS, OrderViews};
 use domain::posts::PostCounts;
 use domain::reactions::ReactionCounts;
 use domain::statistics::Statistics;
-use domain::{Content, Decider, Decision, Guard, Need, RowError, State, Table, Write};
+use domain::{Content, Courier, Decider, Decision, End, Errand, Guard, Need, RowError, State, Table, Write};
 use events::{Consumer, Event, EventType, Payload, QueueOrder};
 use serde_json::json;
 
@@ -121,6 +121,18 @@ impl Decider for Roleplay {
             }
             decision => Ok(decision),
         }
+    }
+}
+
+impl Courier for Roleplay {
+    type Letter = Letter;
+
+    fn errand(&self, event: &Event, state: &State) -> Result<Errand<Letter>, RowError> {
+        Inbox.errand(event, &self.bent(event, state))
+    }
+
+    fn settle(&self, event: &Event, state: &State, end: End) -> Result<Decision, RowError> {
+        Inbox.settle(event, state, end)
     }
 }
 

@@ -55,11 +55,17 @@ pub enum Hazard {
     VisibilityLost,
     /// A body that no consumer can read is sent.
     Poison,
+    /// A letter is not taken.
+    LetterRefused,
+    /// A letter never gets an answer, and does not arrive.
+    LetterHangs,
+    /// A letter arrives, but its sender does not learn of it.
+    LetterAnswerLost,
 }
 
 impl Hazard {
     /// All kinds.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 27] = [
         Self::CommandRepeated,
         Self::EventWithheld,
         Self::RelayCrash,
@@ -84,6 +90,9 @@ impl Hazard {
         Self::DeleteLost,
         Self::VisibilityLost,
         Self::Poison,
+        Self::LetterRefused,
+        Self::LetterHangs,
+        Self::LetterAnswerLost,
     ];
 }
 

@@ -8,6 +8,7 @@ use events::{Consumer, Event, EventId, Timestamp};
 use queue::MessageId;
 
 use super::deciders::Role;
+use super::letters::Letters;
 
 /// Everything that the checks ask for.
 #[derive(Debug, Default)]
@@ -32,6 +33,8 @@ pub(super) struct History {
     pub(super) created: BTreeMap<Key, Timestamp>,
     /// Claims that were swept, with the moment.
     pub(super) swept: Vec<(Claim, Timestamp)>,
+    /// Letters.
+    pub(super) letters: Letters,
     /// Records and ledger calls of every invocation that was reported.
     pub(super) efforts: Vec<(usize, u32)>,
 }

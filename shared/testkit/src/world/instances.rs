@@ -58,6 +58,8 @@ struct Invocation {
     /// Whether the mapping still waits for the report.
     awaited: bool,
     frozen_until: Timestamp,
+    /// When it last read anything.
+    read_at: Timestamp,
 }
 
 /// What became of a commit on its way.
@@ -89,7 +91,7 @@ impl Core {
             _ => 0,
         };
         let deadline = skewed(self.now + FUNCTION_TIMEOUT, skew_ms);
-        let invocation = Invocation { lane, held, awaited: true, frozen_until: self.now };
+        let invocation = Invocation { lane, held, awaited: true, frozen_until: self.now, read_at: self.now };
         self.instances.running.insert(id, invocation);
         self.instances.starting.push(Start { id, role, batch: deliveries, deadline, skew_ms });
         self.after(FUNCTION_TIMEOUT, move |core| core.give_up(id));
@@ -183,7 +185,7 @@ impl Core {
     }
 
     /// Whether a request gets on its way, and what becomes of its sender.
-    fn sends(&mut self, id: InvocationId) -> bool {
+    pub(super) fn sends(&mut self, id: InvocationId) -> bool {
         if self.strikes(Hazard::CrashBeforeRequest) {
             self.kill(id);
             return false;
@@ -196,7 +198,7 @@ impl Core {
         true
     }
 
-    fn latency(&mut self) -> Duration {
+    pub(super) fn latency(&mut self) -> Duration {
         if self.strikes(Hazard::Slow) { self.millis(500, 9_000) } else { self.millis(1, 20) }
     }
 
@@ -223,7 +225,22 @@ impl Core {
         } else {
             Vec::new()
         };
-        self.after(latency, move |core| core.read(needs, unprocessed, (State::default(), Cost::default()), slot));
+        self.after(latency, move |core| {
+            core.note_reading(id);
+            core.read(needs, unprocessed, (State::default(), Cost::default()), slot);
+        });
+    }
+
+    /// Notes that an invocation reads now. What it reads in a second part is newer still.
+    fn note_reading(&mut self, id: InvocationId) {
+        if let Some(invocation) = self.instances.running.get_mut(&id) {
+            invocation.read_at = self.now;
+        }
+    }
+
+    /// Returns when an invocation last read anything.
+    pub(super) fn last_read(&self, id: InvocationId) -> Timestamp {
+        self.instances.running.get(&id).map_or(self.now, |invocation| invocation.read_at)
     }
 
     fn read(

@@ -17,6 +17,7 @@ mod deciders;
 mod history;
 mod instances;
 mod lanes;
+mod letters;
 mod orders;
 mod port;
 mod probes;
@@ -32,8 +33,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use consumer::{BatchReport, Driver, Weakness, with_weakness};
-use events::QueueOrder;
+use consumer::{BatchReport, Driver, EffectDriver, Weakness, with_weakness};
+use events::{Consumer, QueueOrder};
 use fastrand::Rng;
 use queue::{Configuration, Queues, Receipts};
 use thiserror::Error;
@@ -55,6 +56,8 @@ use crate::sample;
 const STEPS_MAX: u64 = 200_000;
 /// `maxReceiveCount` as in the templates.
 const RECEIVES_DECLARED: u32 = 20;
+/// How long a letter may take, as in the function that sends them.
+const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Parts of the stream.
 const SHARDS: usize = 2;
 
@@ -282,9 +285,15 @@ impl World {
             decider,
             ledger: port.clone(),
             environment: port.clone(),
-            visibility: port,
+            visibility: port.clone(),
         };
-        let future = Box::pin(async move { driver.handle(&batch, deadline).await });
+        let future: Pin<Box<dyn Future<Output = BatchReport> + Send>> =
+            if role == Role::Production(Consumer::NotificationRequested) {
+                let driver = EffectDriver { driver, notifier: Some(port), send_timeout: SEND_TIMEOUT };
+                Box::pin(async move { driver.handle(&batch, deadline).await })
+            } else {
+                Box::pin(async move { driver.handle(&batch, deadline).await })
+            };
         Task { future, woken: Arc::new(Woken(AtomicBool::new(true))) }
     }
 

@@ -101,6 +101,7 @@ impl Core {
             return;
         }
         let Some(event) = self.history.event(event_id) else { return };
+        let Payload::Order(_) = event.payload else { return };
         let Ok(order_id) = event.aggregate_id.parse::<OrderId>() else { return };
         let key = Order::view_key(&order_id);
         let viewed = self.ledger.row(&key).decode::<Order>(&key).ok().flatten().map_or(0, |order| order.version);

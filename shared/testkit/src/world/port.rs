@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consumer::{
-    Attempt, Clock, CommitError, Cost, FetchError, Ledger, Plan, Random, Visibility, VisibilityChange, VisibilityError,
+    Attempt, Clock, CommitError, Cost, FetchError, Ledger, Notifier, NotifyError, Plan, Random, Visibility,
+    VisibilityChange, VisibilityError,
 };
+use domain::inbox::Letter;
 use domain::{Need, State};
-use events::Timestamp;
+use events::{Timestamp, TraceId};
 
 use super::core::Core;
 use super::instances::{InvocationId, skewed};
@@ -74,6 +76,14 @@ impl Visibility for Port {
     async fn change(&self, changes: Vec<VisibilityChange>) -> Result<(), VisibilityError> {
         let slot = Slot::default();
         lock(&self.core).change(self.invocation, changes, slot.clone());
+        slot.await
+    }
+}
+
+impl Notifier<Letter> for Port {
+    async fn send(&self, key: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
+        let slot = Slot::default();
+        lock(&self.core).send_letter(self.invocation, key, letter, slot.clone());
         slot.await
     }
 }

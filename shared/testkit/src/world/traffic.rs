@@ -16,6 +16,8 @@ use crate::sample;
 const POSTS: u32 = 3;
 /// Orders of a world, at most.
 const ORDERS: u32 = 2;
+/// Canaries of a world.
+const CANARIES: u32 = 2;
 /// Occasions for an outage of the tables.
 const OUTAGES_MAX: usize = 8;
 /// Bodies that are no event for any consumer, by what is wrong with them.
@@ -101,6 +103,10 @@ impl Core {
                     });
                 }
             }
+        }
+        for _ in 0..CANARIES {
+            let moment = self.moment_in(traffic.span);
+            self.at(start + moment, |core| core.command(&Command::Canary));
         }
     }
 

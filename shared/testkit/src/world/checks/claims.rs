@@ -30,7 +30,10 @@ pub(super) fn check(core: &mut Core) -> Result<(), Broken> {
     }
     let game = |event: &Event| event.payload.event_type() == EventType::GameEnded;
     claimed(core, Role::Production(Consumer::GameEndedStatistics), game)?;
-    let counted = |event: &Event| event.payload.event_type().consumers().iter().any(|one| one == Consumer::Activity);
+    let counted = |event: &Event| {
+        let event_type = event.payload.event_type();
+        event_type != EventType::CanarySent && event_type.consumers().iter().any(|one| one == Consumer::Activity)
+    };
     claimed(core, Role::Production(Consumer::Activity), counted)?;
     claimed(core, Role::Medals, |event| {
         let Payload::GameEnded(game) = &event.payload else { return false };

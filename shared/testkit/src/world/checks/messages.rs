@@ -1,9 +1,10 @@
-//! Every message is acknowledged with its outcome or in the dead letter queue for a reason; never neither, never both.
+//! Every message is acknowledged with its outcome or in the dead letter queue for a reason; never neither, never both. A canary's
+//! outcome is that it is one.
 
 use std::time::Duration;
 
 use consumer::{CLAIM_AGE_MAX, Outcome};
-use events::EventId;
+use events::{EventId, Payload};
 
 use super::super::core::Core;
 use super::super::history::{Body, Fate, Story, is_too_old};
@@ -49,10 +50,20 @@ fn judged(core: &Core, story: &Story) -> Result<(), String> {
         (Fate::Waiting, _) => Err("neither acknowledged nor dead-lettered".to_owned()),
         (Fate::Redriven, _) | (Fate::DeadLettered, Body::Poison(_)) => Ok(()),
         (Fate::Acknowledged(_), Body::Poison(_)) => Err("poison acknowledged".to_owned()),
-        (Fate::Acknowledged(Some(outcome)), Body::Event(_)) if outcome.acknowledges() => Ok(()),
+        (Fate::Acknowledged(Some(outcome)), Body::Event(event_id)) if outcome.acknowledges() => {
+            if (*outcome == Outcome::Canary) == is_canary(core, *event_id) {
+                Ok(())
+            } else {
+                Err(format!("acknowledged as {outcome:?}"))
+            }
+        }
         (Fate::Acknowledged(outcome), Body::Event(_)) => Err(format!("acknowledged although it was {outcome:?}")),
         (Fate::DeadLettered, Body::Event(event_id)) => dead_letter(core, story, *event_id),
     }
+}
+
+fn is_canary(core: &Core, event_id: EventId) -> bool {
+    core.history.event(event_id).is_some_and(|event| matches!(event.payload, Payload::CanarySent(_)))
 }
 
 /// What is in the dead letter queue after the last redrive, when nothing goes wrong any more, is there because of its age.

@@ -9,6 +9,7 @@ mod effort;
 mod graph;
 mod histogram;
 mod inbox;
+mod letters;
 mod medals;
 mod messages;
 mod orders;
@@ -30,7 +31,7 @@ pub(super) struct Broken {
 type Check = (&'static str, fn(&mut Core) -> Result<(), Broken>);
 
 /// All checks.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     ("messages", messages::check),
     ("boards", boards::check),
     ("histogram", histogram::check),
@@ -40,6 +41,7 @@ const CHECKS: [Check; 13] = [
     ("activity", activity::check),
     ("orders", orders::check),
     ("inbox", inbox::check),
+    ("letters", letters::check),
     ("presence", presence::check),
     ("medals", medals::check),
     ("claims", claims::check),
