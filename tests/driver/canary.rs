@@ -51,7 +51,7 @@ impl Courier for Untouched {
 struct Nobody;
 
 impl Notifier<Letter> for Nobody {
-    async fn send(&self, _: &str, letter: &Letter) -> Result<(), NotifyError> {
+    async fn send(&self, _: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
         panic!("a letter: {letter:?}")
     }
 }

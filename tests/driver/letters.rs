@@ -9,7 +9,7 @@ use domain::follows::Follow;
 use domain::inbox::{Inbox, Letter};
 use domain::players::Player;
 use domain::{Attributes, Key};
-use events::{Consumer, Event, NotificationCause, NotificationId, NotificationRequested, Payload};
+use events::{Consumer, Event, NotificationCause, NotificationId, NotificationRequested, Payload, TraceId};
 use serde_json::{Value, json};
 use testkit::sample::{event, now, player_id, player_record};
 use testkit::{Fault, ManualEnvironment, MemoryLedger, RecordedVisibility};
@@ -36,7 +36,7 @@ struct Receiver {
 }
 
 impl Notifier<Letter> for Receiver {
-    async fn send(&self, key: &str, letter: &Letter) -> Result<(), NotifyError> {
+    async fn send(&self, key: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
         if let Some((key, record)) = self.meanwhile.lock().unwrap().take() {
             self.ledger.put(key, record);
         }

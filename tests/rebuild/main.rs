@@ -1,4 +1,7 @@
-//! Rebuilding derived rows gives what the consumer has made, to the byte, from nothing, from wrong rows, and in parts.
+//! Rebuilding derived rows gives what the consumer has made, to the byte, from nothing, from wrong rows, and in parts. And the
+//! records' events go out once more.
+
+mod republish;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

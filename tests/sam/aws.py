@@ -91,7 +91,7 @@ def deploy(part: str, template: Path, parameters: dict[str, str]) -> bool:
 
 def without_unknown(part: str, template: Path) -> Path | None:
     """Returns the part's template without what the emulator does not take, if something is left of it: it has no composite alarms,
-    no dashboards and no metric math. What alarms say is tested by themselves, see tests/sam/alarms."""
+    no dashboards, no saved queries and no metric math. What alarms say is tested by themselves, see tests/sam/alarms."""
     content = load(template)
     unknown = [name for name, resource in content["Resources"].items() if is_unknown(resource)]
     if not unknown:
@@ -104,9 +104,12 @@ def without_unknown(part: str, template: Path) -> Path | None:
     return shortened if content["Resources"] else None
 
 
+UNKNOWN_TYPES = ("AWS::CloudWatch::CompositeAlarm", "AWS::CloudWatch::Dashboard", "AWS::Logs::QueryDefinition")
+
+
 def is_unknown(resource: dict) -> bool:
     is_math = resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]
-    return is_math or resource["Type"] in ("AWS::CloudWatch::CompositeAlarm", "AWS::CloudWatch::Dashboard")
+    return is_math or resource["Type"] in UNKNOWN_TYPES
 
 
 def outputs(endpoint: str, part: str) -> dict[str, str]:

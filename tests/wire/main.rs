@@ -1,6 +1,7 @@
 //! Every stored and sent shape, byte for byte. A golden file that has to change is a new schema version.
 
 mod metrics;
+mod operations;
 mod orders;
 
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::log;
 use crate::problem::Problem;
 use crate::store::{Commit, Replacement};
 use crate::tries::{Tries, Try};
@@ -103,7 +104,10 @@ where
     attributes.insert(EVENT.to_owned(), Value::Object(api.attributes(&event)?));
     let outcome = if row.version == 0 { Outcome::Created } else { Outcome::Changed };
     Ok(match api.store.put(Replacement { key: target.key.clone(), before: row.version, attributes }).await? {
-        Commit::Done => Try::Done(Changed { record, outcome, event_id: Some(event.event_id) }),
+        Commit::Done => {
+            log::written(&event, &target.key);
+            Try::Done(Changed { record, outcome, event_id: Some(event.event_id) })
+        }
         Commit::Again(reason) => Try::Again(reason),
     })
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::change::published;
 use crate::input::{self, Object};
+use crate::log;
 use crate::problem::{Kind, Place, Problem};
 use crate::store::{Commit, Replacement};
 use crate::tries::{Tries, Try};
@@ -52,7 +53,10 @@ async fn try_once(api: &Api, command: &EndGame, trace_id: TraceId) -> Result<Try
         GameDecision::Write { game, event, ratings } => {
             let records = records(api, &game, &event, &ratings)?;
             Ok(match api.store.replace(records, event_id.to_string()).await? {
-                Commit::Done => Try::Done(answer(StatusCode::CREATED, &game, Some(event_id))),
+                Commit::Done => {
+                    log::written(&event, &Game::key(&game.game_id));
+                    Try::Done(answer(StatusCode::CREATED, &game, Some(event_id)))
+                }
                 Commit::Again(reason) => Try::Again(reason),
             })
         }

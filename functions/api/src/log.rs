@@ -1,4 +1,5 @@
-//! Two lines a request: one at which the search for what became of an event begins, and one that is counted.
+//! Lines about a request: one for the record that it wrote and one for its answer, with which the search for what became of an
+//! event begins, and one that is counted.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +9,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use events::TraceId;
+use domain::Key;
+use events::{Event, TraceId};
 use tracing::Instrument;
 
 use crate::problem::Cause;
@@ -48,6 +50,18 @@ fn answer(status: StatusCode) -> Answer {
     } else {
         Answer::Success
     }
+}
+
+/// Logs that a record was written, whose event is thereby published. The request's span adds the trace.
+pub(crate) fn written(event: &Event, key: &Key) {
+    tracing::info!(
+        event_id = %event.event_id,
+        event_type = event.payload.event_type().as_str(),
+        aggregate_id = event.aggregate_id,
+        version = event.version,
+        record = %key,
+        "record written"
+    );
 }
 
 /// Returns the caller's trace; the gateway's, if the caller has none; or a new one.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::record::{Plan, event_field, plan, sequence_number};
+use crate::record::{Plan, event_field, plan, sequence_number, version};
 use crate::rejected;
 
 /// Kept of an invocation's time for the answer.
@@ -224,13 +224,27 @@ fn log(record: &Value, plan: &Plan, verdict: &Verdict) {
         "record",
         event_id = event_field(record, "event_id"),
         event_type = event_field(record, "event_type"),
+        aggregate_id = event_field(record, "aggregate_id"),
+        version = version(record),
         trace_id = event_field(record, "trace_id"),
         sequence_number = sequence_number(record),
+        queues = queues(plan),
     );
     let _entered = span.entered();
     match verdict {
         Verdict::Done => tracing::info!(outcome = "sent", "event sent"),
         Verdict::Rejected(reason) => tracing::error!(outcome = "rejected", reason, "event rejected"),
         Verdict::Held(reason) => tracing::warn!(outcome = "held", reason, "event held"),
+    }
+}
+
+/// Returns the names of the queues that an event goes to, between spaces.
+fn queues(plan: &Plan) -> Option<String> {
+    match plan {
+        Plan::Ignore | Plan::Reject(_) => None,
+        Plan::Send(outgoing) => {
+            let names: Vec<&str> = outgoing.event_type.consumers().iter().map(Consumer::queue_name).collect();
+            Some(names.join(" "))
+        }
     }
 }

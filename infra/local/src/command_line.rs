@@ -30,7 +30,7 @@ pub struct CommandLine {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 
-    /// Folder for the functions' logs [default: a new folder for temporary files]
+    /// Folder for the functions' logs [default: local-stack-PORT, by SQS's port, in the temporary folder]
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
 

@@ -5,6 +5,7 @@ pub mod binaries;
 pub mod command_line;
 pub mod gateway;
 pub mod lambda;
+pub mod logs;
 pub mod mapping;
 pub mod model;
 pub mod receiver;

@@ -24,6 +24,8 @@ use crate::model::Model;
 const WEBHOOK_URL: &str = "WEBHOOK_URL";
 /// Header with a letter's key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Header with the trace of the request that a letter goes back to.
+const TRACEPARENT: &str = "traceparent";
 /// How long a letter hangs.
 const HANG: Duration = Duration::from_secs(60);
 
@@ -47,6 +49,8 @@ pub enum Mode {
 pub struct Letter {
     /// How often it has arrived.
     pub times: u64,
+    /// The trace that it belongs to, as it came last: a W3C `traceparent`.
+    pub traceparent: Option<String>,
     /// What it says.
     pub content: Value,
 }
@@ -126,11 +130,12 @@ async fn take(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(content): 
         Mode::Refuse => return StatusCode::FORBIDDEN,
         Mode::Hang => sleep(HANG).await,
     }
-    let Some(key) = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()) else {
-        return StatusCode::BAD_REQUEST;
-    };
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(key) = header(IDEMPOTENCY_KEY) else { return StatusCode::BAD_REQUEST };
     let mut letters = lock(&desk.letters);
-    letters.entry(key.to_owned()).or_insert(Letter { times: 0, content }).times += 1;
+    let letter = letters.entry(key.to_owned()).or_insert(Letter { times: 0, traceparent: None, content });
+    letter.times += 1;
+    letter.traceparent = header(TRACEPARENT).map(str::to_owned);
     StatusCode::NO_CONTENT
 }
 

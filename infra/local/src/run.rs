@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::binaries::{self, BuildError};
 use crate::command_line::{CommandLine, NoTemplate};
 use crate::lambda::REGION;
+use crate::logs;
 use crate::model::Model;
 use crate::replay::{ReplayError, Verdict, replay};
 use crate::stack::{Addresses, Listeners, Settings, Stack, StartError};
@@ -113,10 +114,10 @@ async fn run_on(screen: &Screen, line: &CommandLine) -> Result<ExitCode, RunErro
     let mut signals = Signals::listen()?;
     let template = line.template()?;
     let model = template::read(&template, &line.parameters.iter().cloned().collect())?;
-    let logs = log_folder(line.logs.as_deref())?;
-    start_logging(&logs)?;
-    // Before the build, which takes longer than finding out that a port is in use.
+    // Before the build, which takes longer than finding out that a port is in use; the default log folder is named after one.
     let listeners = Listeners::bind(addresses(line)).await?;
+    let logs = log_folder(line.logs.as_deref(), listeners.addresses().sqs.port())?;
+    start_logging(&logs)?;
     let binaries = tokio::select! {
         binaries = binaries(line, &template, &model) => binaries?,
         () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -209,16 +210,17 @@ fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path) -> Settings {
     }
 }
 
-/// Makes the folder for logs: the given one, or a new one for temporary files.
-fn log_folder(given: Option<&Path>) -> Result<PathBuf, RunError> {
-    let path = match given {
-        Some(folder) => folder.to_owned(),
-        None => std::env::temp_dir().join(format!("local-stack-{}", std::process::id())),
+/// Makes the folder for logs: the given one, or a new one for temporary files. That one is named after the port of SQS, which
+/// no other stack has at the same time, so that who knows the queues finds the logs.
+fn log_folder(given: Option<&Path>, sqs_port: u16) -> Result<PathBuf, RunError> {
+    let made = match given {
+        Some(folder) => std::fs::create_dir_all(folder).map(|()| folder.to_owned()),
+        None => logs::new_folder(&logs::default_folder(sqs_port)),
     };
-    match std::fs::create_dir_all(&path) {
-        Ok(()) => Ok(path),
-        Err(source) => Err(RunError::Logs { path, source }),
-    }
+    made.map_err(|source| {
+        let path = given.map_or_else(|| logs::default_folder(sqs_port), Path::to_owned);
+        RunError::Logs { path, source }
+    })
 }
 
 /// Writes what the stack says of itself to a file, so that the screen stays readable.

@@ -1,35 +1,77 @@
-//! What the operator says, and what is shown while it is done.
+//! What the operator says. Does nothing yet.
 
-use std::error::Error;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 
-use aws::config::{AWS_ENDPOINT_URL_DYNAMODB, AWS_REGION, CallTimeouts, Connection, Retries, environment};
-use aws::items::TableNames;
-use clap::{Parser, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use events::{Consumer, EventId, EventType, Timestamp};
 
-use crate::rebuild::{Begin, OrderRebuild, Progress, Report};
+use crate::dead_letters::{Selection, Source};
+use crate::moment;
 
-/// Looks after a stack that runs. Credentials come from AWS_ACCESS_KEY_ID and its companions.
+/// Looks after a stack that runs, on AWS or on this machine.
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong command line, 3 done but something is left over or was not found, 130 interrupted.
+/// A TIME is a moment such as 2026-11-30T18:00:00Z, or how long ago it was, such as 30m, 2h or 3d.
 #[derive(Debug, Parser)]
 #[command(name = "operations", version)]
 pub struct Arguments {
-    /// First part of every physical name.
-    #[arg(long, global = true, default_value = "players-engine")]
-    pub prefix: String,
-    /// Region of the stack; otherwise AWS_REGION says it.
+    /// Where the stack is.
+    #[command(flatten)]
+    pub place: Place,
+    /// Says everything as JSON, one object a line
     #[arg(long, global = true)]
-    pub region: Option<String>,
-    /// Where DynamoDB answers, such as http://127.0.0.1:8000 for the local stack.
-    #[arg(long, global = true)]
-    pub endpoint: Option<String>,
+    pub json: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// Where the stack is.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Stack")]
+pub struct Place {
+    /// First part of every physical name
+    #[arg(long, global = true, default_value = "players-engine")]
+    pub prefix: String,
+    /// The stack that `cargo run` has started on this machine, at its usual ports and with its logs
+    #[arg(long, global = true)]
+    pub local: bool,
+    /// Profile of AWS's configuration files [default: AWS_PROFILE, or what the environment says]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Region of the stack [default: AWS_REGION, or the profile's]
+    #[arg(long, global = true)]
+    pub region: Option<String>,
+    /// Where DynamoDB answers, such as http://127.0.0.1:8000
+    #[arg(long, global = true, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Where SQS answers, such as http://127.0.0.1:9324
+    #[arg(long, global = true, value_name = "URL")]
+    pub sqs_endpoint: Option<String>,
+    /// Folder that a local stack logs in, instead of CloudWatch
+    #[arg(long, global = true, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+}
+
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Looks at messages that could not be handled, or sends them back to where they belong.
+    DeadLetters {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: DeadLettersCommand,
+    },
+    /// Sends the events of records to their consumers once more, for those that an outage kept from the queues.
+    Republish(RepublishArguments),
+    /// Lists the orders that miss events.
+    Gaps,
+    /// Shows the life of an event, from the functions' logs.
+    Trace {
+        /// Which event.
+        event_id: EventId,
+    },
     /// Makes derived rows anew from the source records, while the stack goes on. An interrupted run is taken up where it ended.
     Rebuild {
         /// Which rows.
@@ -40,6 +82,99 @@ pub enum Command {
     },
 }
 
+/// What can be done with dead letters.
+#[derive(Debug, Subcommand)]
+pub enum DeadLettersCommand {
+    /// Lists them, and counts them by consumer, type and reason.
+    List {
+        /// Which.
+        #[command(flatten)]
+        chosen: Chosen,
+        /// Letters that are listed, at most; all are counted
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Shows one with its body.
+    Show {
+        /// The event's id, or the message's.
+        id: String,
+        /// Whose: a consumer such as game-ended, or relay-rejected; can be given several times
+        #[arg(long = "consumer", value_name = "NAME")]
+        consumers: Vec<Source>,
+    },
+    /// Sends them back to the queues that they come from, and deletes those that are there.
+    Redrive {
+        /// Which.
+        #[command(flatten)]
+        chosen: Chosen,
+        /// All of them
+        #[arg(long, required_unless_present_any = ["consumers", "event_ids", "event_types", "reason", "since", "until"])]
+        all: bool,
+        /// How.
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+/// Which dead letters.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Letters")]
+pub struct Chosen {
+    /// Whose: a consumer such as game-ended, or relay-rejected; can be given several times [default: all]
+    #[arg(long = "consumer", value_name = "NAME")]
+    pub consumers: Vec<Source>,
+    /// Of this event; can be given several times
+    #[arg(long = "event-id", value_name = "ID")]
+    pub event_ids: Vec<EventId>,
+    /// Of this type, such as game_ended; can be given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_types: Vec<String>,
+    /// With this text in the reason, as it is listed
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Sent at this moment or later
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Option<Timestamp>,
+    /// Sent before this moment
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub until: Option<Timestamp>,
+    /// Asks the logs for the reasons that the messages do not say
+    #[arg(long)]
+    pub with_logs: bool,
+}
+
+/// How messages are sent.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Sending")]
+pub struct How {
+    /// Sends nothing, and says what would be sent
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Messages a second, at most [default: as fast as they go]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+}
+
+/// Which events are sent again.
+#[derive(Debug, Clone, Args)]
+pub struct RepublishArguments {
+    /// Minted at this moment or later
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub since: Timestamp,
+    /// Minted before this moment [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub until: Option<Timestamp>,
+    /// Of this type, such as game_ended; can be given several times [default: all]
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_types: Vec<EventType>,
+    /// To this consumer, such as game-ended; can be given several times [default: all of the type]
+    #[arg(long = "consumer", value_name = "NAME", value_parser = consumer)]
+    pub consumers: Vec<Consumer>,
+    /// How.
+    #[command(flatten)]
+    pub how: How,
+}
+
 /// What can be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Rebuildable {
@@ -47,90 +182,83 @@ pub enum Rebuildable {
     Orders,
 }
 
-/// Carries out a command and returns what came of it.
-///
-/// # Errors
-/// The stack cannot be reached, or a row cannot be brought to what it should be.
-pub async fn run(arguments: Arguments) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let Arguments { prefix, region, endpoint, command } = arguments;
-    let lookup = |name: &str| match name {
-        AWS_REGION => region.clone().or_else(|| environment(AWS_REGION)),
-        AWS_ENDPOINT_URL_DYNAMODB => endpoint.clone().or_else(|| environment(AWS_ENDPOINT_URL_DYNAMODB)),
-        _ => environment(name),
-    };
-    let connection = Connection::from_lookup(lookup)?;
-    let tables = TableNames {
-        records: format!("{prefix}-records"),
-        views: format!("{prefix}-views"),
-        ledger: format!("{prefix}-ledger"),
-    };
-    match command {
-        Command::Rebuild { what: Rebuildable::Orders, restart } => {
-            let scans = connection.dynamodb(Retries::Sdk, CallTimeouts::BATCH);
-            let writes = connection.dynamodb(Retries::Caller, CallTimeouts::BATCH);
-            let begin = if restart { Begin::Anew } else { Begin::WhereItEnded };
-            let report = OrderRebuild::new(scans, writes, tables).run(begin, &Bar::new()).await?;
-            Ok(summary(&report))
+impl Chosen {
+    /// Returns what a letter has to be like.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            event_ids: self.event_ids.iter().copied().collect(),
+            event_types: self.event_types.iter().cloned().collect(),
+            reason: self.reason.clone(),
+            since: self.since,
+            until: self.until,
         }
     }
 }
 
-fn summary(report: &Report) -> String {
-    let mut text = format!("{} orders looked at, {} of them rewritten", report.orders, report.rewritten);
-    for (order_id, version) in &report.incomplete {
-        text.push_str(&format!("\norder {order_id}: event {version} is missing or cannot be read"));
-    }
-    text
+fn time(text: &str) -> Result<Timestamp, String> {
+    moment::parse(text, moment::now())
 }
 
-/// A bar over the records that have been looked at. It shows itself on terminals alone.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Self {
-        let bar = ProgressBar::new(0);
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} records, {eta} left; {msg}");
-        Self(match style {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        })
-    }
-}
-
-impl Progress for Bar {
-    fn begin(&self, records: u64) {
-        self.0.set_length(records);
-    }
-
-    fn page(&self, records: u64, report: &Report) {
-        self.0.set_position(records);
-        self.0.set_message(format!("{} orders, {} rewritten", report.orders, report.rewritten));
-    }
-
-    fn end(&self) {
-        self.0.finish_and_clear();
-    }
+fn consumer(text: &str) -> Result<Consumer, String> {
+    let named = Consumer::ALL.into_iter().find(|consumer| consumer.as_str() == text);
+    named.ok_or_else(|| "it is no consumer, such as game-ended".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_command_line_is_consistent_and_reads_what_the_documents_say() {
-        <Arguments as clap::CommandFactory>::command().debug_assert();
-        let arguments = Arguments::try_parse_from(["operations", "rebuild", "orders"]).unwrap();
-        assert_eq!(arguments.prefix, "players-engine");
-        let Command::Rebuild { what, restart } = arguments.command;
-        assert_eq!((what, restart), (Rebuildable::Orders, false));
-        assert!(Arguments::try_parse_from(["operations", "rebuild", "games"]).is_err());
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(["operations"].into_iter().chain(line.split_whitespace()))
     }
 
     #[test]
-    fn the_summary_names_the_orders_with_gaps() {
-        let incomplete = vec![("o-1".parse().unwrap(), 3)];
-        let report = Report { orders: 12, rewritten: 2, incomplete };
-        let expected = "12 orders looked at, 2 of them rewritten\norder o-1: event 3 is missing or cannot be read";
-        assert_eq!(summary(&report), expected);
+    fn the_command_line_is_consistent() {
+        <Arguments as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn what_the_documents_say_is_understood() {
+        let arguments = parse("rebuild orders").unwrap();
+        assert_eq!((arguments.place.prefix.as_str(), arguments.place.local), ("players-engine", false));
+        assert!(matches!(arguments.command, Command::Rebuild { what: Rebuildable::Orders, restart: false }));
+        for line in [
+            "--local dead-letters list",
+            "dead-letters list --local --json --limit 0 --with-logs",
+            "dead-letters show 0192f0c1-8e7a-7cc3-98c4-dc0c0c07398f --consumer game-ended",
+            "dead-letters redrive --all --dry-run",
+            "dead-letters redrive --consumer order-changed --consumer relay-rejected --rate 50",
+            "dead-letters redrive --type game_ended --reason too_old --since 2h --until 2026-11-30T18:00:00Z",
+            "republish --since 3h --type order_placed --consumer order-changed --rate 100 --dry-run",
+            "gaps --json",
+            "trace 0192f0c1-8e7a-7cc3-98c4-dc0c0c07398f --logs /tmp/logs",
+            "rebuild orders --restart --endpoint http://127.0.0.1:8000 --region us-east-1",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+        }
+    }
+
+    #[test]
+    fn who_redrives_says_which_letters_or_that_it_is_all() {
+        let error = parse("dead-letters redrive --rate 5").unwrap_err().to_string();
+        assert!(error.contains("--all"), "{error}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (line, named) in [
+            ("rebuild games", "games"),
+            ("trace 7", "7"),
+            ("republish", "--since"),
+            ("republish --since yesterday", "yesterday"),
+            ("republish --since 1h --type game_over", "game_over"),
+            ("republish --since 1h --consumer relay-rejected", "relay-rejected"),
+            ("dead-letters list --consumer nobody", "nobody"),
+            ("dead-letters redrive --all --rate 0", "--rate"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(named), "{line}: {error}");
+        }
     }
 }

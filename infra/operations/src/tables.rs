@@ -1,9 +1,10 @@
-//! What a rebuild asks of the tables: scans, rows and ranges, and plans. Everything that may pass by itself is tried again here.
+//! What operations ask of the tables: scans, rows and ranges, and plans. Everything that may pass by itself is tried again here.
 
 use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
 use std::time::Duration;
 
-use aws::items::{PARTITION_KEY, REVISION, SORT_KEY, TableNames, key_item, number};
+use aws::items::{EVENT, Item, PARTITION_KEY, REVISION, SORT_KEY, TableNames, key_item, number};
 use aws::ledger::DynamoLedger;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, SdkError};
@@ -11,9 +12,11 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::types::AttributeValue;
 use consumer::{Attempt, Clock, CommitError, Draft, FetchError, Ledger, Scope};
 use domain::{Key, Need, State, Table, Write};
-use events::{Consumer, EventId};
+use events::{Consumer, EventId, Timestamp};
+use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::dead_letters::Records;
 use crate::rebuild::RebuildError;
 
 /// How often a call is made while the tables are busy.
@@ -38,9 +41,17 @@ pub(crate) struct Page {
     pub(crate) end: Option<(String, String)>,
 }
 
+/// A page of a scan: the events of records, how many records were looked at, and where it ended.
+#[derive(Debug)]
+pub(crate) struct EventPage {
+    pub(crate) events: Vec<Value>,
+    pub(crate) records: u64,
+    pub(crate) end: Option<(String, String)>,
+}
+
 /// The tables of a stack.
 #[derive(Debug, Clone)]
-pub(crate) struct Tables {
+pub struct Tables {
     scans: Client,
     writes: Client,
     names: TableNames,
@@ -48,7 +59,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn new(scans: Client, writes: Client, names: TableNames) -> Self {
+    /// Works on these tables: `scans` has to retry by itself, `writes` must not.
+    pub fn new(scans: Client, writes: Client, names: TableNames) -> Self {
         let ledger = DynamoLedger::new(writes.clone(), names.clone());
         Self { scans, writes, names, ledger }
     }
@@ -69,16 +81,13 @@ impl Tables {
         limit: i32,
     ) -> Result<Page, RebuildError> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
-        let start = after.map(|(partition, sort)| {
-            HashMap::from([(PARTITION_KEY.to_owned(), text(partition)), (SORT_KEY.to_owned(), text(sort))])
-        });
         let scan = self
             .scans
             .scan()
             .table_name(self.names.name(Table::Records))
             .consistent_read(true)
             .limit(limit)
-            .set_exclusive_start_key(start)
+            .set_exclusive_start_key(after.map(start))
             .filter_expression("begins_with(#p, :p) AND #s = :s")
             .projection_expression("#p")
             .expression_attribute_names("#p", PARTITION_KEY)
@@ -86,11 +95,40 @@ impl Tables {
             .expression_attribute_values(":p", text(prefix))
             .expression_attribute_values(":s", text(sort));
         let page = scan.send().await.map_err(|error| RebuildError::Read(Box::new(error)))?;
-        let part = |item: &HashMap<String, AttributeValue>, name| item.get(name)?.as_s().ok().cloned();
         let partitions = page.items().iter().filter_map(|item| part(item, PARTITION_KEY)).collect();
-        let end = page.last_evaluated_key.filter(|key| !key.is_empty());
-        let end = end.and_then(|key| Some((part(&key, PARTITION_KEY)?, part(&key, SORT_KEY)?)));
+        let end = page.last_evaluated_key().and_then(end);
         Ok(Page { partitions, records: u64::try_from(page.scanned_count).unwrap_or(0), end })
+    }
+
+    /// Looks at some records and returns the events of those whose event was minted from the first moment on and before the
+    /// second.
+    pub(crate) async fn events(
+        &self,
+        (since, until): (Timestamp, Timestamp),
+        after: Option<&(String, String)>,
+        limit: i32,
+    ) -> Result<EventPage, RebuildError> {
+        // Ids of version 7 are in the order of their moments, as text too.
+        let first = |moment| AttributeValue::S(EventId::mint(moment, [0; 10]).to_string());
+        let scan = self
+            .scans
+            .scan()
+            .table_name(self.names.name(Table::Records))
+            .consistent_read(true)
+            .limit(limit)
+            .set_exclusive_start_key(after.map(start))
+            .filter_expression("#event.#id >= :since AND #event.#id < :until")
+            .projection_expression("#event")
+            .expression_attribute_names("#event", EVENT)
+            .expression_attribute_names("#id", "event_id")
+            .expression_attribute_values(":since", first(since))
+            .expression_attribute_values(":until", first(until));
+        let page = scan.send().await.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let end = page.last_evaluated_key().and_then(end);
+        let records = u64::try_from(page.scanned_count).unwrap_or(0);
+        let events = page.items.unwrap_or_default().into_iter().filter_map(|mut item| item.remove(EVENT));
+        let events: Result<Vec<Value>, _> = events.map(serde_dynamo::from_attribute_value).collect();
+        Ok(EventPage { events: events.map_err(|error| RebuildError::Read(Box::new(error)))?, records, end })
     }
 
     /// Reads rows and ranges consistently.
@@ -149,6 +187,26 @@ impl Tables {
             Err(error) => Err(RebuildError::Read(format!("{}", DisplayErrorContext(error)).into())),
         }
     }
+}
+
+impl Records for Tables {
+    async fn event(&self, key: &Key) -> Result<Option<Value>, Box<dyn Error + Send + Sync>> {
+        let state = self.fetch([Need::Key(key.clone())]).await?;
+        Ok(state.row(key)?.attributes.as_ref().and_then(|attributes| attributes.get(EVENT)).cloned())
+    }
+}
+
+fn start((partition, sort): &(String, String)) -> Item {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    HashMap::from([(PARTITION_KEY.to_owned(), text(partition)), (SORT_KEY.to_owned(), text(sort))])
+}
+
+fn end(key: &Item) -> Option<(String, String)> {
+    Some((part(key, PARTITION_KEY)?, part(key, SORT_KEY)?))
+}
+
+fn part(item: &Item, name: &str) -> Option<String> {
+    item.get(name)?.as_s().ok().cloned()
 }
 
 fn is_refusal(error: &SdkError<DeleteItemError>) -> bool {

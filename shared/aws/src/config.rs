@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region, SharedHttpClient};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region, SharedCredentialsProvider, SharedHttpClient};
 use aws_smithy_http_client::tls;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use thiserror::Error;
@@ -222,6 +222,7 @@ pub struct Connection {
     region: String,
     dynamodb_endpoint: Option<String>,
     sqs_endpoint: Option<String>,
+    credentials: SharedCredentialsProvider,
     http_client: SharedHttpClient,
 }
 
@@ -240,10 +241,17 @@ impl Connection {
             region: required(&lookup, AWS_REGION)?,
             dynamodb_endpoint: endpoint(AWS_ENDPOINT_URL_DYNAMODB)?,
             sqs_endpoint: endpoint(AWS_ENDPOINT_URL_SQS)?,
+            credentials: SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new()),
             http_client: aws_smithy_http_client::Builder::new()
                 .tls_provider(tls::Provider::Rustls(CryptoMode::AwsLc))
                 .build_https(),
         })
+    }
+
+    /// Takes credentials from elsewhere than the environment: for programs that are no function.
+    pub fn with_credentials(mut self, credentials: SharedCredentialsProvider) -> Self {
+        self.credentials = credentials;
+        self
     }
 
     /// Makes a client of DynamoDB.
@@ -251,7 +259,7 @@ impl Connection {
         let mut config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(self.region.clone()))
-            .credentials_provider(EnvironmentVariableCredentialsProvider::new())
+            .credentials_provider(self.credentials.clone())
             .http_client(self.http_client.clone())
             .retry_config(retry_config(retries))
             .timeout_config(timeout_config(timeouts));
@@ -264,7 +272,7 @@ impl Connection {
         let mut config = aws_sdk_sqs::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(self.region.clone()))
-            .credentials_provider(EnvironmentVariableCredentialsProvider::new())
+            .credentials_provider(self.credentials.clone())
             .http_client(self.http_client.clone())
             .retry_config(retry_config(retries))
             .timeout_config(timeout_config(timeouts));

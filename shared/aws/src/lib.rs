@@ -7,6 +7,7 @@ pub mod function;
 pub mod items;
 pub mod ledger;
 pub mod metrics;
+pub mod outgoing;
 pub mod publisher;
 pub mod sqs_event;
 pub mod system;

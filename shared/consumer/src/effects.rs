@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::{Courier, Decider, Decision, End, Errand, Need, RowError, State};
-use events::{Event, EventId, Timestamp};
+use events::{Event, EventId, Timestamp, TraceId};
 use futures::future::join_all;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::commit::before;
 use crate::delivery::{BatchReport, Delivery, Outcome};
@@ -50,10 +50,9 @@ where
         if due.is_empty() {
             return report;
         }
-        let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
-        let (ends, mut failed) = self.rounds(&events, deadline, &mut report.cost).await;
+        let (ends, mut failed) = self.rounds(&due, deadline, &mut report.cost).await;
         failed.extend(self.settle(deliveries, &due, ends, deadline, &mut report.cost).await);
-        self.give_back(deliveries, &due, &failed, &mut report).await;
+        self.give_back(deliveries, &failed, &mut report).await;
         report
     }
 
@@ -61,16 +60,17 @@ where
     /// taken a letter of a round, those of the later rounds go back at once: whoever is not there costs one timeout a batch.
     async fn rounds(
         &self,
-        events: &[&Event],
+        due: &Due,
         deadline: Timestamp,
         cost: &mut Cost,
     ) -> (BTreeMap<EventId, End>, BTreeMap<EventId, Outcome>) {
+        let events: Vec<&Event> = due.values().map(|(_, event)| event).collect();
         let (mut ends, mut failed) = (BTreeMap::new(), BTreeMap::new());
         let mut receiver = Receiver::Unknown;
         for round in events.chunks(SENDS_AT_ONCE) {
             let (errands, unread) = self.errands(round, cost).await;
             failed.extend(unread);
-            let results = self.run(errands, receiver, deadline).await;
+            let results = self.run(errands, due, receiver, deadline).await;
             receiver = receiver.after(&results);
             for (event_id, result) in results {
                 match result {
@@ -115,31 +115,48 @@ where
     async fn run(
         &self,
         errands: Vec<(EventId, Errand<D::Letter>)>,
+        due: &Due,
         receiver: Receiver,
         deadline: Timestamp,
     ) -> Vec<(EventId, Result<End, Outcome>)> {
         let errands = errands.into_iter().filter(|(_, errand)| !matches!(errand, Errand::Nothing));
         let runs = errands.map(|(event_id, errand)| async move {
+            let (_, event) = &due[&event_id];
+            let letter_key = match &errand {
+                Errand::Send { key, .. } => Some(key.clone()),
+                Errand::Drop | Errand::Nothing => None,
+            };
             let result = match (errand, receiver) {
                 (Errand::Send { .. }, Receiver::Silent) => {
                     Err(Outcome::Retry("not sent: none of the letters before it was taken".to_owned()))
                 }
-                (Errand::Send { key, letter }, Receiver::Unknown) => self.send(&key, &letter, deadline).await,
+                (Errand::Send { key, letter }, Receiver::Unknown) => {
+                    self.send(&key, event.trace_id, &letter, deadline).await
+                }
                 (Errand::Drop | Errand::Nothing, Receiver::Silent | Receiver::Unknown) => Ok(End::Suppressed),
             };
+            if let Ok(end) = &result {
+                log(event, letter_key.as_deref(), *end);
+            }
             (event_id, result)
         });
         join_all(runs).await
     }
 
-    async fn send(&self, key: &str, letter: &D::Letter, deadline: Timestamp) -> Result<End, Outcome> {
+    async fn send(
+        &self,
+        key: &str,
+        trace_id: TraceId,
+        letter: &D::Letter,
+        deadline: Timestamp,
+    ) -> Result<End, Outcome> {
         let Some(notifier) = &self.notifier else { return Ok(End::Suppressed) };
         let environment = &self.driver.environment;
         let timeout = environment.now() + self.send_timeout;
         if timeout + SETTLE_MARGIN >= deadline {
             return Err(Outcome::Retry("not sent before the invocation's deadline".to_owned()));
         }
-        match before(environment, timeout, notifier.send(key, letter)).await {
+        match before(environment, timeout, notifier.send(key, trace_id, letter)).await {
             Some(Err(_)) | None if weakened(Weakness::FailureTakenForDelivered) => Ok(End::Delivered),
             Some(Ok(())) => Ok(End::Delivered),
             Some(Err(error)) => Err(Outcome::Retry(error.to_string())),
@@ -176,24 +193,27 @@ where
     }
 
     /// Puts failures into the report, and hides their messages for a while.
-    async fn give_back(
-        &self,
-        deliveries: &[Delivery],
-        due: &Due,
-        failed: &BTreeMap<EventId, Outcome>,
-        report: &mut BatchReport,
-    ) {
+    async fn give_back(&self, deliveries: &[Delivery], failed: &BTreeMap<EventId, Outcome>, report: &mut BatchReport) {
         let mut outcomes = Vec::new();
         let mut theirs = Vec::new();
         for (position, delivery) in deliveries.iter().enumerate() {
-            let event = Event::decode(&delivery.body).ok();
-            let Some(outcome) = event.and_then(|event| failed.get(&event.event_id).cloned()) else { continue };
+            let Ok(event) = Event::decode(&delivery.body) else { continue };
+            let Some(outcome) = failed.get(&event.event_id).cloned() else { continue };
             if !report.records[position].outcome.acknowledges() || weakened(Weakness::UnsentAcknowledged) {
                 continue;
             }
-            let event_id =
-                due.iter().find(|(_, (first, _))| *first == position).map(|(event_id, _)| event_id.to_string());
-            warn!(event_id, reason = outcome.reason(), outcome = outcome.name(), "letter not sent");
+            warn!(
+                event_id = %event.event_id,
+                event_type = event.payload.event_type().as_str(),
+                aggregate_id = event.aggregate_id,
+                version = event.version,
+                trace_id = %event.trace_id,
+                message_id = delivery.message_id.as_str(),
+                receive_count = delivery.receive_count,
+                outcome = outcome.name(),
+                reason = outcome.reason(),
+                "letter not sent"
+            );
             report.records[position].outcome = outcome.clone();
             theirs.push(delivery.clone());
             outcomes.push(outcome);
@@ -235,6 +255,24 @@ fn due(deliveries: &[Delivery], report: &BatchReport) -> Due {
         }
     }
     due
+}
+
+/// Writes the line of an errand that has ended. One that has not has a line that says why.
+fn log(event: &Event, letter_key: Option<&str>, end: End) {
+    let letter = match end {
+        End::Delivered => "delivered",
+        End::Suppressed => "suppressed",
+    };
+    info!(
+        event_id = %event.event_id,
+        event_type = event.payload.event_type().as_str(),
+        aggregate_id = event.aggregate_id,
+        version = event.version,
+        trace_id = %event.trace_id,
+        letter_key,
+        letter,
+        "letter handled"
+    );
 }
 
 /// Decides how the ends of errands are noted.

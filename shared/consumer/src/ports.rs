@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use domain::{Key, Need, State};
-use events::{EventId, Timestamp};
+use events::{EventId, Timestamp, TraceId};
 use thiserror::Error;
 
 use crate::Plan;
@@ -162,8 +162,9 @@ pub trait Visibility: Send + Sync {
 
 /// Where letters are sent.
 pub trait Notifier<L>: Send + Sync {
-    /// Sends a letter. `key` is the same whenever the same letter is sent again.
-    fn send(&self, key: &str, letter: &L) -> impl Future<Output = Result<(), NotifyError>> + Send;
+    /// Sends a letter, which goes on with the trace of the request that caused it. `key` is the same whenever the same letter is
+    /// sent again.
+    fn send(&self, key: &str, trace_id: TraceId, letter: &L) -> impl Future<Output = Result<(), NotifyError>> + Send;
 }
 
 /// A letter that was not taken. It is sent again later, whatever the reason: who refuses today may have a wrong setting.

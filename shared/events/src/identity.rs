@@ -104,6 +104,12 @@ impl TraceId {
     pub fn from_traceparent(header: &str) -> Option<Self> {
         header.split('-').nth(1)?.parse().ok()
     }
+
+    /// Returns the `traceparent` header of a call within this trace. `span` is what the call is known by; 0 stands for 1, since
+    /// no span is 0. The flag says that the trace is kept: every line of every log has its id.
+    pub fn traceparent(self, span: u64) -> String {
+        format!("00-{self}-{:016x}-01", span.max(1))
+    }
 }
 
 impl FromStr for TraceId {
@@ -342,6 +348,8 @@ mod tests {
         let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let id = TraceId::from_traceparent(header).unwrap();
         assert_eq!(id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(id.traceparent(0x00f0_67aa_0ba9_02b7), header);
+        assert_eq!(id.traceparent(0), "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000001-01");
         assert_eq!(TraceId::from_traceparent("00-zz-1-01"), None);
         assert_eq!(TraceId::from_traceparent(&"0".repeat(32)), None);
     }

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use super::history::{History, incomplete, not_found};
 use super::input::{amount_cents, command, placement};
 use crate::input::{self, Object};
+use crate::log;
 use crate::problem::{Kind, Place, Problem};
 use crate::store::{Commit, Replacement, full_jitter};
 use crate::{Api, Published};
@@ -155,7 +156,10 @@ async fn try_once(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resul
     };
     let records = records(api, command, &event, command_key)?;
     Ok(match api.store.replace(records, event_id.to_string()).await? {
-        Commit::Done => Try::Answered(answer(StatusCode::CREATED, &event)),
+        Commit::Done => {
+            log::written(&event, &EventRecord::key(order_id, event.version));
+            Try::Answered(answer(StatusCode::CREATED, &event))
+        }
         Commit::Again(reason) => Try::Again { version: event.version, reason },
     })
 }

@@ -56,10 +56,15 @@ async fn the_search_for_an_event_begins_at_its_request() {
     assert_eq!((&line["route"], &line["method"]), (&Value::from("/games"), &Value::from("POST")));
     assert_eq!((&line["status"], &line["level"]), (&Value::from(201), &Value::from("INFO")));
     assert!(line["latency_ms"].is_u64(), "{line}");
+    let written = &lines_of("67891233abcdef012345678912345678")[0];
+    assert_eq!((&written["event_id"], &written["event_type"]), (&line["event_id"], &Value::from("game_ended")));
+    assert_eq!((&written["record"], &written["version"]), (&Value::from("GAME#g-1/GAME"), &Value::from(1)));
 
     let line = line_after(&stage, post("/games", game("g-1", ("ann", 1_510), ("bea", 1_490)))).await;
     assert_eq!(line["event_id"], stage.event("g-1").await.event_id.to_string());
     assert_eq!(line["status"], 200);
+    let again = lines_of(line["trace_id"].as_str().unwrap());
+    assert_eq!(again.len(), 1, "the same command again writes nothing: {again:?}");
 }
 
 #[tokio::test]
@@ -90,11 +95,15 @@ async fn line_after(stage: &Stage, mut request: Request<Body>) -> Value {
     line_of(&trace_id)
 }
 
-/// Returns the one line of a trace.
+/// Returns the one line of a trace that tells of an answer.
 fn line_of(trace_id: &str) -> Value {
-    let lines: Vec<Value> = log_lines().into_iter().filter(|line| line["trace_id"] == trace_id).collect();
+    let lines: Vec<Value> = lines_of(trace_id).into_iter().filter(|line| line["status"] != Value::Null).collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
     lines[0].clone()
+}
+
+fn lines_of(trace_id: &str) -> Vec<Value> {
+    log_lines().into_iter().filter(|line| line["trace_id"] == trace_id).collect()
 }
 
 #[tokio::test]

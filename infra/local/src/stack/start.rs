@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::{Addresses, RunningQueueMapping, RunningStreamMapping, Settings, Stack};
 use crate::gateway::Gateway;
 use crate::lambda::{Functions, InvokeError, Processes, Scaling};
+use crate::logs;
 use crate::mapping::queue::BrokerQueue;
 use crate::mapping::stream::{Stream, StreamError};
 use crate::mapping::{Progress, queue as queue_mapping, stream as stream_mapping};
@@ -102,6 +103,11 @@ impl Listeners {
         let addresses = Addresses { api: api_address, dynamodb: dynamodb_address, sqs: sqs_address };
         Ok(Self { api, dynamodb, sqs, addresses })
     }
+
+    /// Returns the addresses with the ports that were free.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
 }
 
 async fn bind(
@@ -151,6 +157,7 @@ impl Stack {
         stack.start_mappings(settings)?;
         stack.start_schedules()?;
         stack.tasks.spawn(tables::sweep(stack.database.clone()));
+        stack.tasks.spawn(logs::keep_bounded(settings.logs.clone()));
         if let Some(every) = settings.kill_every {
             stack.tasks.spawn(kill(Arc::clone(&stack.functions), every, settings.hostility.seed));
         }

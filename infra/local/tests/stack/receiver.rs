@@ -15,19 +15,21 @@ async fn receiver() -> Receiver {
 
 async fn post(receiver: &Receiver, key: &str) -> StatusCode {
     let client = Client::builder().no_proxy().build().unwrap();
-    let request = client.post(receiver.url()).header("Idempotency-Key", key).json(&json!({"n": key}));
+    let request = client.post(receiver.url()).header("Idempotency-Key", key).header("traceparent", "00-t-s-01");
+    let request = request.json(&json!({"n": key}));
     request.send().await.unwrap().status()
 }
 
 #[tokio::test]
-async fn a_letter_is_shown_with_how_often_it_came() {
+async fn a_letter_is_shown_with_its_trace_and_how_often_it_came() {
     let receiver = receiver().await;
     for key in ["a", "b", "a"] {
         assert_eq!(post(&receiver, key).await, StatusCode::NO_CONTENT);
     }
     let client = Client::builder().no_proxy().build().unwrap();
     let shown: Value = client.get(receiver.url() + "letters").send().await.unwrap().json().await.unwrap();
-    assert_eq!(shown, json!({"a": {"times": 2, "content": {"n": "a"}}, "b": {"times": 1, "content": {"n": "b"}}}));
+    let letter = |times, key| json!({"times": times, "traceparent": "00-t-s-01", "content": {"n": key}});
+    assert_eq!(shown, json!({"a": letter(2, "a"), "b": letter(1, "b")}));
 }
 
 #[tokio::test]

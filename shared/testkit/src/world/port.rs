@@ -10,7 +10,7 @@ use consumer::{
 };
 use domain::inbox::Letter;
 use domain::{Need, State};
-use events::Timestamp;
+use events::{Timestamp, TraceId};
 
 use super::core::Core;
 use super::instances::{InvocationId, skewed};
@@ -81,7 +81,7 @@ impl Visibility for Port {
 }
 
 impl Notifier<Letter> for Port {
-    async fn send(&self, key: &str, letter: &Letter) -> Result<(), NotifyError> {
+    async fn send(&self, key: &str, _: TraceId, letter: &Letter) -> Result<(), NotifyError> {
         let slot = Slot::default();
         lock(&self.core).send_letter(self.invocation, key, letter, slot.clone());
         slot.await
