@@ -33,6 +33,8 @@ def main(build: Path) -> None:
 def parameters(endpoint: str, part: str) -> dict[str, str]:
     if part == "Tables":
         return {"DeletionProtection": "false"}
+    if part == "Api":
+        return {"JwtIssuer": "https://issuer.test"}
     if part == "OutboxRelay":
         return {"RecordsStreamArn": aws.outputs(endpoint, "Tables")["RecordsStreamArn"]}
     return {}

@@ -12,6 +12,7 @@ from pathlib import Path
 import samcli
 
 import aws
+import tokens
 
 EMULATOR = Path(samcli.__file__).parent / "local" / "rapid" / "aws-lambda-rie-x86_64"
 EVENTS = Path(__file__).parent / "events"
@@ -58,7 +59,7 @@ def resolved(value, parameters: dict) -> str:
         "AWS::Region": aws.REGION,
         "AWS::URLSuffix": "amazonaws.com",
         "AWS::AccountId": "000000000000",
-        **{name: str(parameter["Default"]) for name, parameter in parameters.items()},
+        **{name: str(parameter["Default"]) for name, parameter in parameters.items() if "Default" in parameter},
     }
     if isinstance(value, dict):
         value = known[value["Ref"]] if "Ref" in value else value["Fn::Sub"]
@@ -185,6 +186,7 @@ def http(request: dict) -> dict:
         "stage": "$default",
         "requestId": "request",
         "timeEpoch": 0,
+        **tokens.authorizer(request),
     }
     return {
         "version": "2.0",

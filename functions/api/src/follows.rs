@@ -11,10 +11,11 @@ use events::{PlayerId, Timestamp, TraceId};
 use serde::Serialize;
 
 use crate::Api;
+use crate::access::Actor;
 use crate::change::{Target, change};
 use crate::input;
 use crate::players::not_found;
-use crate::problem::Problem;
+use crate::problem::{Problem, parameter};
 
 /// A follow, as commands show it.
 #[derive(Debug, Serialize)]
@@ -28,10 +29,11 @@ struct Shown {
 /// `PUT /players/{player_id}/follows/{other}`.
 pub(crate) async fn follow(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(path): Path<(String, String)>,
     Extension(trace_id): Extension<TraceId>,
 ) -> Result<Response, Problem> {
-    let (follower, followed) = parameters(&path)?;
+    let (follower, followed) = parameters(&path, &actor)?;
     let follow = |existing, now| follows::follow(existing, followed.clone(), follower.clone(), now);
     change_follow(&api, &follower, &followed, trace_id, follow).await
 }
@@ -39,10 +41,11 @@ pub(crate) async fn follow(
 /// `DELETE /players/{player_id}/follows/{other}`.
 pub(crate) async fn unfollow(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(path): Path<(String, String)>,
     Extension(trace_id): Extension<TraceId>,
 ) -> Result<Response, Problem> {
-    let (follower, followed) = parameters(&path)?;
+    let (follower, followed) = parameters(&path, &actor)?;
     let unfollow = |existing, _| follows::unfollow(existing, followed.clone(), follower.clone());
     change_follow(&api, &follower, &followed, trace_id, unfollow).await
 }
@@ -74,8 +77,9 @@ async fn change_follow(
     Ok(changed.answer(Shown { follower_id, followed_id, since }))
 }
 
-fn parameters((player_id, other): &(String, String)) -> Result<(PlayerId, PlayerId), Problem> {
+fn parameters((player_id, other): &(String, String), actor: &Actor) -> Result<(PlayerId, PlayerId), Problem> {
     let follower: PlayerId = input::path_parameter("player_id", player_id)?;
+    actor.must_be(&follower, parameter("player_id"))?;
     let followed: PlayerId = input::path_parameter("other", other)?;
     if follower == followed {
         return Err(input::invalid_parameter("other", "is the player who follows"));

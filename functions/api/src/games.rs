@@ -14,6 +14,7 @@ use domain::players::PlayerRating;
 use events::{Event, EventId, GameId, PlayerId, Rating, Timestamp, TraceId};
 use serde_json::Value;
 
+use crate::access::{Actor, Scope};
 use crate::change::published;
 use crate::input::{self, Object};
 use crate::log;
@@ -29,10 +30,12 @@ const AHEAD_MAX: Duration = Duration::from_secs(5 * 60);
 /// who is not registered.
 pub(crate) async fn end(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    actor.must_have(Scope::GamesWrite)?;
     let body = input::json(&headers, body).await?;
     let command = command(&body, &headers, api.now())?;
     let mut tries = Tries::begin();

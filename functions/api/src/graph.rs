@@ -17,11 +17,12 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use crate::Api;
+use crate::access::Actor;
 use crate::input::{self, Parameters};
 use crate::list_cursor::{List, ListCursor};
 use crate::people;
 use crate::players::not_found;
-use crate::problem::Problem;
+use crate::problem::{Problem, parameter};
 use crate::store::{self, Range, Sort, Store};
 
 /// Players of a page, at most.
@@ -104,9 +105,11 @@ pub(crate) async fn mutual(
 /// these, 100 of those of each.
 pub(crate) async fn suggestions(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(player_id): Path<String>,
 ) -> Result<Response, Problem> {
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let store = &api.store;
     known(store, &player_id).await?;
     let followed = follows(store, &player_id, FRIENDS_MAX).await?;

@@ -2,8 +2,9 @@
 //! No derived data is written here.
 //!
 //! Commands are idempotent by their natural key: the same one again is answered alike and writes nothing, also when the
-//! answer to the first was lost on the way.
+//! answer to the first was lost on the way. Who sends it, the token says alone (`access`).
 
+mod access;
 mod log;
 mod problem;
 

@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Api;
+use crate::access;
 use crate::graph::known;
 use crate::input::{self, Parameters};
 use crate::people;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem, parameter};
 use crate::store::{Commit, Direction, Range, Replacement, Sort, Store};
 use crate::tries::{Tries, Try};
 
@@ -90,10 +91,12 @@ struct Cursor {
 /// `GET /players/{player_id}/notifications?limit=&cursor=`: newest first.
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
+    actor: access::Actor,
     Path(player_id): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let mut parameters = Parameters::of(&uri, &["limit", "cursor"])?;
     let limit = parameters.optional("limit", |text| input::limit(text, LIMIT_MAX)).unwrap_or(LIMIT_DEFAULT);
     let mut last = parameters.optional("cursor", |text| position(text, &player_id));
@@ -122,9 +125,11 @@ pub(crate) async fn list(
 /// `PUT /players/{player_id}/notifications/{notification_id}/read`. Publishes nothing: nobody else is concerned.
 pub(crate) async fn read(
     State(api): State<Arc<Api>>,
+    actor: access::Actor,
     Path((player_id, notification_id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let notification_id: NotificationId = input::path_parameter("notification_id", &notification_id)?;
     let mut tries = Tries::begin();
     loop {

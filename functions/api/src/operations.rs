@@ -12,6 +12,7 @@ use events::OrderId;
 use serde::Serialize;
 
 use crate::Api;
+use crate::access::{Actor, Scope};
 use crate::input::Parameters;
 use crate::orders::limit;
 use crate::problem::Problem;
@@ -29,7 +30,8 @@ struct Gaps {
 }
 
 /// `GET /operations/gaps?limit=&after=`: the orders that miss events, by order.
-pub(crate) async fn gaps(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, Problem> {
+pub(crate) async fn gaps(State(api): State<Arc<Api>>, actor: Actor, uri: Uri) -> Result<Response, Problem> {
+    actor.must_have(Scope::Operate)?;
     let mut parameters = Parameters::of(&uri, &["limit", "after"])?;
     let limit = parameters.optional("limit", limit).unwrap_or(PAGE_ROWS);
     let after = parameters

@@ -18,9 +18,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Api;
+use crate::access::{Actor, Scope};
 use crate::change::{Changed, Target, change};
 use crate::input::{self, Object};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem, parameter};
 use crate::store::{Direction, Range, Sort};
 
 /// A player, as the API shows one.
@@ -53,12 +54,13 @@ struct RatingView {
 /// `POST /players`: 201 for a new player, 200 for the same one again, 409 for another one under the same id.
 pub(crate) async fn register(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let body = input::json(&headers, body).await?;
-    let (player_id, username) = registration(&body, &headers)?;
+    let (player_id, username) = registration(&body, &actor)?;
     let target = target(&player_id, trace_id);
     let changed = change(&api, &target, |player, _, _| {
         players::register(player, player_id.clone(), username.clone())
@@ -74,12 +76,14 @@ pub(crate) async fn register(
 /// `PUT /players/{player_id}/username` `{username}`.
 pub(crate) async fn rename(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(player_id): Path<String>,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let body = input::json(&headers, body).await?;
     let mut fields = Object::body(&body, &["username"]);
     let username: Option<Username> = fields.required("username", input::text);
@@ -91,11 +95,13 @@ pub(crate) async fn rename(
 /// `PUT /players/{player_id}/restriction` `{reason}`: for moderators. Hides the player, whatever the player goes on to do.
 pub(crate) async fn restrict(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(player_id): Path<String>,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    actor.must_have(Scope::Moderate)?;
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
     let body = input::json(&headers, body).await?;
     let mut fields = Object::body(&body, &["reason"]);
@@ -108,9 +114,11 @@ pub(crate) async fn restrict(
 /// `DELETE /players/{player_id}/restriction`: for moderators. Everything is as if it had never been.
 pub(crate) async fn reinstate(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(player_id): Path<String>,
     Extension(trace_id): Extension<TraceId>,
 ) -> Result<Response, Problem> {
+    actor.must_have(Scope::Moderate)?;
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
     change_player(&api, &player_id, trace_id, |player, _| players::reinstate(player)).await
 }
@@ -181,9 +189,10 @@ fn rows(items: &[aws::items::Item]) -> Result<Vec<(Key, domain::Row)>, Problem> 
     rows.collect::<Result<_, _>>().map_err(|error| Problem::internal(&error))
 }
 
-fn registration(body: &Value, headers: &HeaderMap) -> Result<(PlayerId, Username), Problem> {
+fn registration(body: &Value, actor: &Actor) -> Result<(PlayerId, Username), Problem> {
     let mut fields = Object::body(body, &["player_id", "username"]);
-    let player_id = fields.id("player_id", headers, PlayerId::derived);
+    let named = fields.optional("player_id", input::text);
     let username = fields.required("username", input::text);
-    fields.finish(player_id.zip(username))
+    let username = fields.finish(username)?;
+    Ok((actor.player(named, "#/player_id")?, username))
 }

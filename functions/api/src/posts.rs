@@ -15,11 +15,12 @@ use events::{PlayerId, PostId, PostText, ReactionKind, Timestamp, TraceId, Usern
 use serde::Serialize;
 
 use crate::Api;
+use crate::access::Actor;
 use crate::change::{Changed, Target, change};
 use crate::input::{self, Object};
 use crate::people;
 use crate::players::not_found as no_player;
-use crate::problem::{Kind, Place, Problem};
+use crate::problem::{Kind, Place, Problem, parameter};
 
 /// A post, as commands show it.
 #[derive(Debug, Serialize)]
@@ -60,6 +61,7 @@ struct ShownReaction {
 /// same id or one that was deleted, 422 for an author who is not registered.
 pub(crate) async fn publish(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(post_id): Path<String>,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
@@ -68,9 +70,10 @@ pub(crate) async fn publish(
     let post_id: PostId = input::path_parameter("post_id", &post_id)?;
     let body = input::json(&headers, body).await?;
     let mut fields = Object::body(&body, &["author_id", "text"]);
-    let author_id: Option<PlayerId> = fields.required("author_id", input::text);
+    let named: Option<PlayerId> = fields.optional("author_id", input::text);
     let text: Option<PostText> = fields.required("text", input::text);
-    let (author_id, text) = fields.finish(author_id.zip(text))?;
+    let text = fields.finish(text)?;
+    let author_id = actor.player(named, "#/author_id")?;
     let author_key = Player::key(&author_id);
     let target = Target { others: vec![author_key.clone()], ..target(&post_id, trace_id) };
     let changed = change(&api, &target, |post, state, now| {
@@ -90,16 +93,20 @@ pub(crate) async fn publish(
     Ok(answer(changed.await?))
 }
 
-/// `DELETE /posts/{post_id}`.
+/// `DELETE /posts/{post_id}`: for the author.
 pub(crate) async fn delete(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(post_id): Path<String>,
     Extension(trace_id): Extension<TraceId>,
 ) -> Result<Response, Problem> {
     let post_id: PostId = input::path_parameter("post_id", &post_id)?;
     let target = target(&post_id, trace_id);
-    let changed =
-        change(&api, &target, |post: Option<Post>, _, _| post.map(posts::delete).ok_or_else(|| not_found(&post_id)));
+    let changed = change(&api, &target, |post: Option<Post>, _, _| {
+        let post = post.ok_or_else(|| not_found(&post_id))?;
+        actor.must_own(&post.author_id, parameter("post_id"))?;
+        Ok(posts::delete(post))
+    });
     Ok(answer(changed.await?))
 }
 
@@ -123,12 +130,14 @@ pub(crate) async fn show(State(api): State<Arc<Api>>, Path(post_id): Path<String
 /// `PUT /posts/{post_id}/reactions/{player_id}` `{kind}`: one reaction a player; another kind takes its place.
 pub(crate) async fn react(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(path): Path<(String, String)>,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let (post_id, player_id) = reaction_path(&path)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let body = input::json(&headers, body).await?;
     let mut fields = Object::body(&body, &["kind"]);
     let kind: Option<ReactionKind> = fields.required("kind", input::text);
@@ -140,10 +149,12 @@ pub(crate) async fn react(
 /// `DELETE /posts/{post_id}/reactions/{player_id}`.
 pub(crate) async fn unreact(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(path): Path<(String, String)>,
     Extension(trace_id): Extension<TraceId>,
 ) -> Result<Response, Problem> {
     let (post_id, player_id) = reaction_path(&path)?;
+    actor.must_be(&player_id, parameter("player_id"))?;
     let unreact = |reaction| reactions::unreact(reaction, post_id.clone(), player_id.clone());
     change_reaction(&api, &post_id, &player_id, trace_id, unreact).await
 }

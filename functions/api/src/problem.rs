@@ -2,7 +2,7 @@
 //! ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). A problem with the input names every field that is wrong.
 
 use aws::telemetry::chain;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -17,6 +17,8 @@ const RETRY_AFTER_SECONDS: u16 = 1;
 pub(crate) enum Kind {
     NotJson,
     InvalidInput,
+    Unauthenticated,
+    Forbidden,
     NotFound,
     MethodNotAllowed,
     Conflict,
@@ -35,6 +37,8 @@ impl Kind {
         match self {
             Self::NotJson => (StatusCode::BAD_REQUEST, "not-json", "The body is not JSON"),
             Self::InvalidInput => (StatusCode::BAD_REQUEST, "invalid-input", "The input is not valid"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "unauthenticated", "Nobody is known to ask for this"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "Somebody else may do this"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is nothing here"),
             Self::MethodNotAllowed => {
                 (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The method is not allowed here")
@@ -81,6 +85,11 @@ pub(crate) struct Problem {
     detail: String,
     errors: Vec<FieldError>,
     cause: Option<String>,
+}
+
+/// Returns the place of a parameter of the path.
+pub(crate) fn parameter(name: &str) -> Place {
+    Place::Parameter(name.to_owned())
 }
 
 /// Why a request failed on our side. Travels with the response to the log, never to the client.
@@ -159,6 +168,9 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.kind == Kind::Unavailable {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if self.kind == Kind::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(cause) = self.cause {
             response.extensions_mut().insert(Cause(cause));

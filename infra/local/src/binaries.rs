@@ -91,6 +91,12 @@ pub async fn build(template: &Path, functions: &[Function]) -> Result<PathBuf, B
     }
 }
 
+/// Returns cargo's target folder that the running program is in, if it is in one.
+pub fn target_folder() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    Built::find(&program, |path| path.exists()).map(|built| built.target)
+}
+
 /// Returns cargo's arguments. No package is named: the packages chosen decide the features of what they share, and so
 /// the functions are built with the dependencies that `cargo run` has just built.
 fn arguments(built: &Built, names: &BTreeSet<&str>) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::mapping::{Hostility, Order};
 
@@ -18,6 +18,10 @@ const TEMPLATE: &str = "template.yaml";
 #[derive(Debug, Clone, Parser)]
 #[command(name = "local", version)]
 pub struct CommandLine {
+    /// What to do instead of running the stack.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
     /// The template to run [default: template.yaml in this folder or above it]
     #[arg(long, value_name = "PATH")]
     pub template: Option<PathBuf>,
@@ -33,6 +37,10 @@ pub struct CommandLine {
     /// Folder for the functions' logs [default: local-stack-PORT, by SQS's port, in the temporary folder]
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
+
+    /// File with the key that signs tokens; made if it is not there [default: local-issuer.pkcs8 in cargo's target folder]
+    #[arg(long, value_name = "FILE")]
+    pub issuer_key: Option<PathBuf>,
 
     /// Takes the functions' binaries from this folder instead of building them
     #[arg(long, value_name = "DIR")]
@@ -61,6 +69,29 @@ pub struct CommandLine {
     /// How deliveries are disturbed.
     #[command(flatten)]
     pub hostility: HostilityOptions,
+}
+
+/// What to do instead of running the stack.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Prints a token for the HTTP API of any stack that runs on this machine
+    Token(TokenOptions),
+}
+
+/// What a token is to say.
+#[derive(Debug, Clone, Args)]
+pub struct TokenOptions {
+    /// Whom it is for: a player's id, or the name of a game server, a moderator or an operator
+    #[arg(long, value_name = "ID")]
+    pub player: String,
+
+    /// What else than acting for itself it is good for: games:write, moderate, operate; can be given several times
+    #[arg(long = "scope", value_name = "SCOPE", value_parser = scope)]
+    pub scopes: Vec<String>,
+
+    /// Seconds for which it is good
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub seconds: u32,
 }
 
 /// Where the servers listen.
@@ -241,6 +272,15 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads a scope token ([RFC 6749](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
+fn scope(text: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    if !text.is_empty() && text.bytes().all(is_allowed) {
+        return Ok(text.to_owned());
+    }
+    Err("it must be one scope, without blanks, quotation marks and backslashes".to_owned())
+}
+
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(probability) if (0.0..=1.0).contains(&probability) => Ok(probability),
@@ -295,6 +335,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_token_is_to_say_is_read() {
+        let line = parse("--issuer-key key token --player ann --scope moderate --scope games:write").unwrap();
+
+        let Some(Command::Token(token)) = line.command else { panic!("{line:?}") };
+        assert_eq!((token.player.as_str(), token.seconds), ("ann", 3_600));
+        assert_eq!(token.scopes, ["moderate", "games:write"]);
+        assert_eq!(line.issuer_key, Some(PathBuf::from("key")));
+    }
+
+    #[test]
     fn values_out_of_range_are_refused_with_the_options_name() {
         let refused = [
             ("--duplicate 1.1", "--duplicate"),
@@ -311,6 +361,9 @@ mod tests {
             ("--scenario chess", "--scenario"),
             ("--parameter Prefix", "--parameter"),
             ("--empty --once", "--once"),
+            ("token", "--player"),
+            ("token --player ann --scope \"", "--scope"),
+            ("token --player ann --seconds -1", "-1"),
         ];
         for (arguments, named) in refused {
             let error = parse(arguments).unwrap_err();

@@ -1,6 +1,7 @@
-//! The HTTP API on one machine: routes requests to functions as API Gateway does, with its payload format 2.0. Runs no
-//! function itself.
+//! The HTTP API on one machine: routes requests to functions as API Gateway does, with its payload format 2.0, once their tokens
+//! are found good. Runs no function itself.
 
+mod authorizer;
 mod event;
 mod response;
 mod routes;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -20,8 +21,9 @@ use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use crate::issuer::PublicKeys;
 use crate::lambda::{Functions, Invoke, InvokeError};
-use crate::model::Route;
+use crate::model::{Access, Route};
 use event::Source;
 use response::message;
 use routes::Routes;
@@ -35,6 +37,7 @@ const INTEGRATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The HTTP API.
 pub struct Gateway {
     routes: Routes,
+    keys: PublicKeys,
     functions: BTreeMap<String, Target>,
     places: Semaphore,
     requests: AtomicU64,
@@ -54,16 +57,23 @@ impl Target {
 }
 
 impl Gateway {
-    /// Builds the API of these routes; at most `concurrency` requests are processed at once, further ones wait.
+    /// Builds the API of these routes; at most `concurrency` requests are processed at once, further ones wait. Tokens have to be
+    /// signed with one of the keys.
     ///
     /// # Errors
     ///
     /// When a route names a function that does not exist.
-    pub fn new(routes: &[Route], functions: &Functions, concurrency: usize) -> Result<Self, InvokeError> {
+    pub fn new(
+        routes: &[Route],
+        functions: &Functions,
+        concurrency: usize,
+        keys: PublicKeys,
+    ) -> Result<Self, InvokeError> {
         let function = |route: &Route| Ok((route.function.clone(), Target::new(functions.function(&route.function)?)));
         Ok(Self {
             functions: routes.iter().map(function).collect::<Result<_, _>>()?,
             routes: Routes::new(routes),
+            keys,
             places: Semaphore::new(concurrency.max(1)),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -102,13 +112,23 @@ impl Gateway {
         let Some(matched) = self.routes.find(parts.method.as_str(), parts.uri.path()) else {
             return message(StatusCode::NOT_FOUND, "Not Found");
         };
+        let authorized = match &matched.route.access {
+            Access::Anyone => None,
+            Access::Token { authorizer, scopes } => {
+                match authorizer::check(authorizer, scopes, &self.keys, &parts.headers, SystemTime::now()) {
+                    Ok(authorized) => Some(authorized),
+                    Err(denied) => return denied.answer(),
+                }
+            }
+        };
         let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {
             return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
         };
         let Some(target) = self.functions.get(&matched.route.function) else {
             return message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
         };
-        let event = event::build(&Source { matched: &matched, parts: &parts, body: &body, client });
+        let authorized = authorized.as_ref();
+        let event = event::build(&Source { matched: &matched, parts: &parts, body: &body, client, authorized });
         let Ok(_place) = self.places.acquire().await else {
             return message(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable");
         };

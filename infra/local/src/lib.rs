@@ -4,6 +4,7 @@
 pub mod binaries;
 pub mod command_line;
 pub mod gateway;
+pub mod issuer;
 pub mod lambda;
 pub mod logs;
 pub mod mapping;

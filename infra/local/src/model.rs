@@ -129,6 +129,33 @@ pub struct Route {
     pub path: String,
     /// Physical name of the function.
     pub function: String,
+    /// Who may call it.
+    pub access: Access,
+}
+
+/// Who may call a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody; no token is looked at.
+    Anyone,
+    /// Whoever has a token that an authorizer accepts.
+    Token {
+        /// Which tokens.
+        authorizer: JwtAuthorizer,
+        /// Scopes of which the token has to have one; empty for a route that asks for none.
+        scopes: Vec<String>,
+    },
+}
+
+/// A JWT authorizer of an HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JwtAuthorizer {
+    /// Header with the token, in lower case.
+    pub header: String,
+    /// Whose tokens are accepted.
+    pub issuer: String,
+    /// Those whom the tokens may be for; one of them has to be named.
+    pub audiences: Vec<String>,
 }
 
 /// A schedule of a function.

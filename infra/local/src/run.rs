@@ -5,12 +5,14 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::binaries::{self, BuildError};
-use crate::command_line::{CommandLine, NoTemplate};
+use crate::command_line::{Command, CommandLine, NoTemplate, TokenOptions};
+use crate::issuer::{self, Grant, Issuer, KeyError, SigningKey};
 use crate::lambda::REGION;
 use crate::logs;
 use crate::model::Model;
@@ -69,6 +71,15 @@ pub enum RunError {
     /// The functions cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The key that signs tokens cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A token is asked for that nobody would look at.
+    #[error("no route of {} asks for a token", template.display())]
+    NoAuthorizer {
+        /// The template.
+        template: PathBuf,
+    },
     /// The stack cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -98,6 +109,8 @@ pub async fn run(line: CommandLine) -> ExitCode {
             | RunError::NoBinaries { .. }
             | RunError::NoBinary { .. }
             | RunError::Build(_)
+            | RunError::Key(_)
+            | RunError::NoAuthorizer { .. }
             | RunError::Start(_)
             | RunError::Signals { .. } => ExitCode::from(CANNOT_START),
         }
@@ -114,19 +127,49 @@ async fn run_on(screen: &Screen, line: &CommandLine) -> Result<ExitCode, RunErro
     let mut signals = Signals::listen()?;
     let template = line.template()?;
     let model = template::read(&template, &line.parameters.iter().cloned().collect())?;
+    match &line.command {
+        Some(Command::Token(options)) => {
+            let issuer = issuer(line, &model)?.ok_or(RunError::NoAuthorizer { template })?;
+            println!("{}", token(&issuer, options)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        None => run_stack(screen, line, &mut signals, &template, model).await,
+    }
+}
+
+/// Returns the issuer whose tokens the API takes, if it takes any.
+fn issuer(line: &CommandLine, model: &Model) -> Result<Option<Issuer>, KeyError> {
+    let Some(authorizer) = issuer::authorizer(model) else { return Ok(None) };
+    let path = line.issuer_key.clone().map_or_else(issuer::default_path, Ok)?;
+    Ok(Some(Issuer::new(SigningKey::of_file(&path)?, authorizer.clone())))
+}
+
+fn token(issuer: &Issuer, options: &TokenOptions) -> Result<String, KeyError> {
+    let lifetime = Duration::from_secs(options.seconds.into());
+    issuer.token(&Grant { subject: &options.player, scopes: &options.scopes, lifetime })
+}
+
+async fn run_stack(
+    screen: &Screen,
+    line: &CommandLine,
+    signals: &mut Signals,
+    template: &Path,
+    model: Model,
+) -> Result<ExitCode, RunError> {
     // Before the build, which takes longer than finding out that a port is in use; the default log folder is named after one.
     let listeners = Listeners::bind(addresses(line)).await?;
     let logs = log_folder(line.logs.as_deref(), listeners.addresses().sqs.port())?;
     start_logging(&logs)?;
     let binaries = tokio::select! {
-        binaries = binaries(line, &template, &model) => binaries?,
+        binaries = binaries(line, template, &model) => binaries?,
         () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let stack = Stack::start(model, listeners, &settings(line, binaries, &logs)).await?;
-    screen.say(&banner(&stack, &template, &logs));
+    let settings = settings(line, binaries, &logs, issuer(line, &model)?);
+    let stack = Stack::start(model, listeners, &settings).await?;
+    screen.say(&banner(&stack, template, &logs));
     let exit = tokio::select! {
         () = screen.watch(|| stack.snapshot()) => ExitCode::SUCCESS,
-        exit = work(line, &stack, screen, &mut signals) => exit?,
+        exit = work(line, &stack, screen, signals) => exit?,
     };
     stack.stop().await;
     Ok(exit)
@@ -196,11 +239,12 @@ async fn binaries(line: &CommandLine, template: &Path, model: &Model) -> Result<
     }
 }
 
-fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path) -> Settings {
+fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path, issuer: Option<Issuer>) -> Settings {
     Settings {
         data: line.data.clone(),
         binaries,
         logs: logs.to_owned(),
+        issuer,
         idle: line.scaling.idle_seconds,
         instances_max: line.scaling.instances_max.into(),
         api_concurrency: line.scaling.api_concurrency.into(),
@@ -251,7 +295,7 @@ fn banner(stack: &Stack, template: &Path, logs: &Path) -> String {
 fn addresses_text(stack: &Stack) -> String {
     let addresses = stack.addresses();
     format!(
-        "  HTTP API  {}\n  DynamoDB  {}\n  SQS       {}\n  receiver  {} (see GET /letters, PUT /mode)\n  AWS CLI   aws --endpoint-url ADDRESS ..., any credentials, region {REGION}",
+        "  HTTP API  {}\n  DynamoDB  {}\n  SQS       {}\n  receiver  {} (see GET /letters, PUT /mode)\n  tokens    cargo run -- token --player ID [--scope games:write|moderate|operate]\n  AWS CLI   aws --endpoint-url ADDRESS ..., any credentials, region {REGION}",
         addresses.api_url(),
         addresses.dynamodb_url(),
         addresses.sqs_url(),

@@ -14,6 +14,7 @@ use queue::Counts;
 use tokio::task::JoinSet;
 
 use crate::gateway::Gateway;
+use crate::issuer::Issuer;
 use crate::lambda::Functions;
 use crate::mapping::stream::{Stream, StreamError};
 use crate::mapping::{Hostility, Progress};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub binaries: PathBuf,
     /// Folder of the functions' logs; it must exist.
     pub logs: PathBuf,
+    /// Whose tokens the HTTP API takes; without one it takes none.
+    pub issuer: Option<Issuer>,
     /// How long an instance may be idle until it is stopped.
     pub idle: Duration,
     /// Instances of one function, at most.
@@ -91,6 +94,7 @@ pub struct Stack {
     stream_mappings: Vec<RunningStreamMapping>,
     tasks: JoinSet<()>,
     receiver: Receiver,
+    issuer: Option<Issuer>,
     _tables: tables::Server,
 }
 
@@ -137,6 +141,11 @@ impl Stack {
     /// Returns who takes notifications.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// Returns whose tokens the HTTP API takes, if it takes any.
+    pub fn issuer(&self) -> Option<&Issuer> {
+        self.issuer.as_ref()
     }
 
     /// Returns the functions.

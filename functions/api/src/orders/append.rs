@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension as ResponseExtension, Json};
 use domain::orders::{
-    CommandRecord, EventRecord, Illegal, OrderCommand, OrderRequest, Refusal, Snapshot, decide, same_request,
+    CommandRecord, EventRecord, Illegal, Order, OrderCommand, OrderRequest, Refusal, Snapshot, decide, same_request,
 };
 use domain::players::Player;
 use domain::{Key, State as Rows};
@@ -21,9 +21,11 @@ use tokio::time::{Instant, sleep};
 
 use super::history::{History, incomplete, not_found};
 use super::input::{amount_cents, command, placement};
+use super::read::owner;
+use crate::access::{Actor, Scope};
 use crate::input::{self, Object};
 use crate::log;
-use crate::problem::{Kind, Place, Problem};
+use crate::problem::{Kind, Place, Problem, parameter};
 use crate::store::{Commit, Replacement, full_jitter};
 use crate::{Api, Published};
 
@@ -34,69 +36,106 @@ const BACKOFF: Duration = Duration::from_millis(5);
 /// How long after its start a command is not tried again, so that the answer comes before the function is stopped.
 const TRY_FOR: Duration = Duration::from_secs(4);
 
+/// Whose command it is.
+enum Sender {
+    /// Somebody who was found to be allowed to send it, whatever the order is.
+    Allowed,
+    /// Somebody whose order it has to be.
+    Owner(Actor),
+}
+
+impl Sender {
+    /// Whoever has to be the order's player.
+    fn customer(actor: Actor) -> Result<Self, Problem> {
+        Ok(Self::Owner(actor))
+    }
+
+    /// Whoever runs the shop.
+    fn operator(actor: Actor) -> Result<Self, Problem> {
+        actor.must_have(Scope::Operate).map(|()| Self::Allowed)
+    }
+
+    fn check(&self, order: Option<&Order>) -> Result<(), Problem> {
+        match (self, order) {
+            (Self::Owner(actor), Some(order)) => actor.must_own(&order.player_id, parameter("order_id")),
+            // Without an order there is nothing to carry out.
+            (Self::Owner(_), None) | (Self::Allowed, _) => Ok(()),
+        }
+    }
+}
+
 /// `POST /orders`: 201 for a new order, 200 for the same command again, 409 for another order under the same id, 422 for a
 /// player who is not registered.
 pub(crate) async fn place(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Extension(trace_id): Extension<TraceId>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let body = input::json(&headers, body).await?;
-    let command = placement(&body, &headers, api.now())?;
+    let command = placement(&body, &headers, api.now(), &actor)?;
     let location = [(LOCATION, format!("/orders/{}", command.order_id))];
-    Ok((location, carry_out(&api, &command, trace_id).await?).into_response())
+    Ok((location, carry_out(&api, &command, &Sender::Allowed, trace_id).await?).into_response())
 }
 
 macro_rules! command_on_an_order {
-    ($(#[$doc:meta])* $name:ident, $fields:expr, $read:expr) => {
+    ($(#[$doc:meta])* $name:ident, $sender:expr, $fields:expr, $read:expr) => {
         $(#[$doc])*
         pub(crate) async fn $name(
             State(api): State<Arc<Api>>,
+            actor: Actor,
             Extension(trace_id): Extension<TraceId>,
             Path(order_id): Path<String>,
             headers: HeaderMap,
             body: Body,
         ) -> Result<Response, Problem> {
+            let sender = $sender(actor)?;
             let order_id: OrderId = input::path_parameter("order_id", &order_id)?;
             let body = input::json(&headers, body).await?;
             let command = command(order_id, &body, &headers, api.now(), &$fields, $read)?;
-            carry_out(&api, &command, trace_id).await
+            carry_out(&api, &command, &sender, trace_id).await
         }
     };
 }
 
 command_on_an_order!(
-    /// `POST /orders/{order_id}/payment`: 201, or 200 for the same command again, 409 for what the order does not allow.
+    /// `POST /orders/{order_id}/payment`: 201, or 200 for the same command again, 403 for another player's order, 409 for what the
+    /// order does not allow.
     pay,
+    Sender::customer,
     ["amount_cents"],
     |fields: &mut Object<'_>| {
         Some(OrderRequest::Pay { amount_cents: fields.required("amount_cents", amount_cents)? })
     }
 );
 command_on_an_order!(
-    /// `POST /orders/{order_id}/shipment`, answered like a payment.
+    /// `POST /orders/{order_id}/shipment`, for operators, answered like a payment.
     ship,
+    Sender::operator,
     ["tracking_code"],
     |fields: &mut Object<'_>| {
         Some(OrderRequest::Ship { tracking_code: fields.required("tracking_code", input::text)? })
     }
 );
 command_on_an_order!(
-    /// `POST /orders/{order_id}/delivery`, answered like a payment.
+    /// `POST /orders/{order_id}/delivery`, for operators, answered like a payment.
     deliver,
+    Sender::operator,
     [],
     |_: &mut Object<'_>| Some(OrderRequest::Deliver)
 );
 command_on_an_order!(
     /// `POST /orders/{order_id}/cancellation`, answered like a payment.
     cancel,
+    Sender::customer,
     ["reason"],
     |fields: &mut Object<'_>| Some(OrderRequest::Cancel { reason: fields.required("reason", input::text)? })
 );
 command_on_an_order!(
-    /// `POST /orders/{order_id}/refund`, answered like a payment.
+    /// `POST /orders/{order_id}/refund`, for operators, answered like a payment.
     refund,
+    Sender::operator,
     [],
     |_: &mut Object<'_>| Some(OrderRequest::Refund)
 );
@@ -111,7 +150,7 @@ enum Try {
     },
 }
 
-async fn carry_out(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Result<Response, Problem> {
+async fn carry_out(api: &Api, command: &OrderCommand, sender: &Sender, trace_id: TraceId) -> Result<Response, Problem> {
     let started = Instant::now();
     let mut last = None;
     for attempt in 0..TRIES_MAX {
@@ -121,7 +160,7 @@ async fn carry_out(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resu
         if started.elapsed() > TRY_FOR {
             break;
         }
-        match try_once(api, command, trace_id).await? {
+        match try_once(api, command, sender, trace_id).await? {
             Try::Answered(response) => return Ok(response),
             Try::Again { version, reason } => last = Some((version, reason)),
         }
@@ -131,18 +170,20 @@ async fn carry_out(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resu
 }
 
 /// Reads, decides and appends once.
-async fn try_once(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Result<Try, Problem> {
+async fn try_once(api: &Api, command: &OrderCommand, sender: &Sender, trace_id: TraceId) -> Result<Try, Problem> {
     let order_id = &command.order_id;
     let command_key = CommandRecord::key(order_id, &command.command_id);
     let rows = api.store.fetch(&needs(command, &command_key)).await?;
     if let Some(done) = rows.row(&command_key)?.decode::<CommandRecord>(&command_key)? {
-        return repeated(api, command, done.event_version).await.map(Try::Answered);
+        return repeated(api, command, sender, done.event_version).await.map(Try::Answered);
     }
     unregistered(command, &rows)?;
-    let order = History::read(api, order_id, &rows).await?.complete(order_id)?;
+    let history = History::read(api, order_id, &rows).await?;
+    sender.check(history.order.as_ref())?;
+    let order = history.complete(order_id)?;
     let decision = match decide(&command.request, order.as_ref()) {
         Ok(decision) => decision,
-        Err(refusal) => return done_meanwhile(api, command, &command_key, &refusal).await.map(Try::Answered),
+        Err(refusal) => return done_meanwhile(api, command, sender, &command_key, &refusal).await.map(Try::Answered),
     };
     // A new id for every try, of which one at most is written: it serves as the transaction's token, too.
     let event_id = api.mint_event_id()?;
@@ -169,12 +210,13 @@ async fn try_once(api: &Api, command: &OrderCommand, trace_id: TraceId) -> Resul
 async fn done_meanwhile(
     api: &Api,
     command: &OrderCommand,
+    sender: &Sender,
     command_key: &Key,
     refusal: &Refusal,
 ) -> Result<Response, Problem> {
     let rows = api.store.fetch(std::slice::from_ref(command_key)).await?;
     match rows.row(command_key)?.decode::<CommandRecord>(command_key)? {
-        Some(done) => repeated(api, command, done.event_version).await,
+        Some(done) => repeated(api, command, sender, done.event_version).await,
         None => Err(refused(&command.order_id, refusal)),
     }
 }
@@ -210,7 +252,10 @@ fn records(api: &Api, command: &OrderCommand, event: &Event, command_key: Key) -
 }
 
 /// Answers a command that was carried out before with the event that it came to.
-async fn repeated(api: &Api, command: &OrderCommand, version: u64) -> Result<Response, Problem> {
+async fn repeated(api: &Api, command: &OrderCommand, sender: &Sender, version: u64) -> Result<Response, Problem> {
+    if let Sender::Owner(actor) = sender {
+        actor.must_own(&owner(api, &command.order_id).await?, parameter("order_id"))?;
+    }
     let key = EventRecord::key(&command.order_id, version);
     let rows = api.store.fetch(std::slice::from_ref(&key)).await?;
     let Ok(record) = EventRecord::read(&key, rows.row(&key)?) else {

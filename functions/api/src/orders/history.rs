@@ -71,7 +71,7 @@ impl History {
 }
 
 /// An event that newer code has written can be read once this code has been replaced; any other one is a gap.
-fn unreadable(error: &StoredEventError) -> Result<bool, Problem> {
+pub(super) fn unreadable(error: &StoredEventError) -> Result<bool, Problem> {
     match error {
         StoredEventError::Undecodable { source, .. } if source.disposition() == Disposition::Retry => {
             Err(Problem::unavailable(aws::telemetry::chain(error)))

@@ -7,6 +7,7 @@ use domain::orders::{OrderCommand, OrderRequest};
 use events::{CommandId, Currency, OrderId, OrderItem, Timestamp};
 use serde_json::{Map, Value};
 
+use crate::access::Actor;
 use crate::input::{self, Object};
 use crate::problem::Problem;
 
@@ -24,20 +25,23 @@ const AMOUNT_CENTS_MAX: u64 = ITEMS_MAX as u64 * QUANTITY_MAX * UNIT_PRICE_CENTS
 /// What every command has besides its own fields.
 const COMMON: [&str; 2] = ["command_id", "occurred_at"];
 
-/// Reads `POST /orders`.
-pub(super) fn placement(body: &Value, headers: &HeaderMap, now: Timestamp) -> Result<OrderCommand, Problem> {
+/// Reads `POST /orders`. The order is that of the player who asks for it.
+pub(super) fn placement(
+    body: &Value,
+    headers: &HeaderMap,
+    now: Timestamp,
+    actor: &Actor,
+) -> Result<OrderCommand, Problem> {
     let mut fields = Object::body(body, &known(&["order_id", "player_id", "currency", "items"]));
     let order_id = fields.id("order_id", headers, OrderId::derived);
-    let player_id = fields.required("player_id", input::text);
+    let named = fields.optional("player_id", input::text);
     let currency = fields.optional_or("currency", Currency::Eur, input::text);
     let items = items(&mut fields);
     let common = common(&mut fields, headers, now);
-    let command = || {
-        let (command_id, occurred_at) = common?;
-        let request = OrderRequest::Place { player_id: player_id?, currency: currency?, items: items? };
-        Some(OrderCommand { order_id: order_id?, command_id, occurred_at, request })
-    };
-    fields.finish(command())
+    let read = || Some((order_id?, currency?, items?, common?));
+    let (order_id, currency, items, (command_id, occurred_at)) = fields.finish(read())?;
+    let request = OrderRequest::Place { player_id: actor.player(named, "#/player_id")?, currency, items };
+    Ok(OrderCommand { order_id, command_id, occurred_at, request })
 }
 
 /// Reads a command on an order that the path names. `own` names its fields, and `read` reads them.

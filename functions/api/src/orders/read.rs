@@ -11,15 +11,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::Table;
 use domain::orders::{EventRecord, Order, OrderLine, Snapshot, partition};
 use domain::players::Player;
-use events::{OrderId, PlayerId, Timestamp};
+use events::{OrderEvent, OrderId, Payload, PlayerId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::history::{History, incomplete, not_found};
+use super::history::{History, incomplete, not_found, unreadable};
 use crate::Api;
+use crate::access::{Actor, Scope};
 use crate::input::{self, Parameters};
 use crate::players;
-use crate::problem::Problem;
+use crate::problem::{Problem, parameter};
 use crate::store::{Direction, Range, Sort};
 
 /// Rows of a page, unless it is asked for others.
@@ -40,13 +41,18 @@ struct OrderShown {
     incomplete_from: Option<u64>,
 }
 
-/// `GET /orders/{order_id}`: the order as its events say, consistently.
-pub(crate) async fn show(State(api): State<Arc<Api>>, Path(order_id): Path<String>) -> Result<Response, Problem> {
+/// `GET /orders/{order_id}`: the order as its events say, consistently. For the player whose order it is, and operators.
+pub(crate) async fn show(
+    State(api): State<Arc<Api>>,
+    actor: Actor,
+    Path(order_id): Path<String>,
+) -> Result<Response, Problem> {
     let order_id: OrderId = input::path_parameter("order_id", &order_id)?;
     let rows = api.store.fetch(&[Snapshot::key(&order_id)]).await?;
     let History { order, incomplete_from } = History::read(&api, &order_id, &rows).await?;
     match (order, incomplete_from) {
         (Some(order), _) => {
+            may_read(&actor, &order.player_id)?;
             let due_cents = order.due_cents();
             Ok(Json(OrderShown { order, due_cents, incomplete_from }).into_response())
         }
@@ -73,9 +79,11 @@ struct Events {
     next_after: Option<u64>,
 }
 
-/// `GET /orders/{order_id}/events?after=&limit=`: the stored events as they stand, whatever their schema version.
+/// `GET /orders/{order_id}/events?after=&limit=`: the stored events as they stand, whatever their schema version. For those who
+/// may read the order.
 pub(crate) async fn events(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(order_id): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -84,6 +92,9 @@ pub(crate) async fn events(
     let after = parameters.optional("after", |text| text.parse().map_err(|_| "is not a version".to_owned()));
     let limit = parameters.optional("limit", limit).unwrap_or(PAGE_ROWS);
     parameters.finish()?;
+    if !actor.has(Scope::Operate) {
+        may_read(&actor, &owner(&api, &order_id).await?)?;
+    }
     let behind = EventRecord::behind(&order_id, after.unwrap_or(0), limit);
     let page = Range {
         table: Table::Records,
@@ -110,6 +121,29 @@ pub(crate) async fn events(
     Ok(Json(Events { order_id, events: stored, next_after }).into_response())
 }
 
+/// Refuses whoever may not read a player's order.
+fn may_read(actor: &Actor, owner_id: &PlayerId) -> Result<(), Problem> {
+    if actor.has(Scope::Operate) { Ok(()) } else { actor.must_own(owner_id, parameter("order_id")) }
+}
+
+/// Returns the player whose order it is, as its first event says.
+pub(super) async fn owner(api: &Api, order_id: &OrderId) -> Result<PlayerId, Problem> {
+    let key = EventRecord::key(order_id, 1);
+    let rows = api.store.fetch(std::slice::from_ref(&key)).await?;
+    let row = rows.row(&key)?;
+    if row.attributes.is_none() {
+        return Err(not_found(order_id));
+    }
+    let record = EventRecord::read(&key, row);
+    if let Err(error) = &record {
+        unreadable(error)?;
+    }
+    match record.map(|record| record.event.payload) {
+        Ok(Payload::Order(OrderEvent::Placed(placed))) => Ok(placed.player_id),
+        Ok(_) | Err(_) => Err(incomplete(order_id, 1)),
+    }
+}
+
 /// A page of a player's orders.
 #[derive(Debug, Serialize)]
 struct Orders {
@@ -119,13 +153,15 @@ struct Orders {
     next_cursor: Option<String>,
 }
 
-/// `GET /players/{player_id}/orders?limit=&cursor=`: the view, newest first.
+/// `GET /players/{player_id}/orders?limit=&cursor=`: the view, newest first. For the player, and operators.
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
+    actor: Actor,
     Path(player_id): Path<String>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let player_id: PlayerId = input::path_parameter("player_id", &player_id)?;
+    actor.must_be_or_have(&player_id, Scope::Operate, parameter("player_id"))?;
     let mut parameters = Parameters::of(&uri, &["limit", "cursor"])?;
     let limit = parameters.optional("limit", limit).unwrap_or(PAGE_ROWS);
     let before = parameters.optional("cursor", place);

@@ -95,17 +95,25 @@ async fn another_game_under_the_same_id_is_a_conflict() {
 #[tokio::test]
 async fn without_an_id_the_idempotency_key_names_the_game() {
     let stage = stage().await;
-    let keyed = || {
+    let keyed = |key: &str| {
         let mut command = ann_beats_bea();
         command.as_object_mut().unwrap().remove("game_id");
         let mut request = post("/games", command);
-        request.headers_mut().insert("Idempotency-Key", "k-1".parse().unwrap());
+        request.headers_mut().insert("Idempotency-Key", key.parse().unwrap());
         request
     };
-    let first = stage.send(keyed()).await;
+    let first = stage.send(keyed("k-1")).await;
     assert_eq!(first.status, StatusCode::CREATED);
-    let again = stage.send(keyed()).await;
+    let again = stage.send(keyed("k-1")).await;
     assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
+    let other = stage.send(keyed("k-2")).await;
+    assert_eq!(other.status, StatusCode::CREATED);
+    assert_ne!(other.body["game_id"], first.body["game_id"]);
+
+    for bad in ["", " ", &"k".repeat(256)] {
+        let answer = stage.send(keyed(bad)).await;
+        assert_eq!((answer.status, answer.places()), (StatusCode::BAD_REQUEST, vec!["Idempotency-Key".to_owned()]));
+    }
 }
 
 #[tokio::test]

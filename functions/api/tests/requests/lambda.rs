@@ -5,10 +5,12 @@ use lambda_http::{Adapter, Context, LambdaEvent, Service};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, game};
+use crate::tokens::{ALL_SCOPES, authorizer};
 
 /// An event of an HTTP API with payload format 2.0
 /// (<https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>).
 fn event(method: &str, path: &str, query: &str, body: Option<Value>, is_base64: &str) -> Value {
+    let subject = body.as_ref().and_then(|body| body["player_id"].as_str()).unwrap_or("server").to_owned();
     let body = body.map(|body| match is_base64 {
         "base64" => base64::Engine::encode(&base64::engine::general_purpose::STANDARD, body.to_string()),
         _ => body.to_string(),
@@ -24,7 +26,7 @@ fn event(method: &str, path: &str, query: &str, body: Option<Value>, is_base64: 
             "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         },
         "requestContext": {
-            "accountId": "000000000000", "apiId": "id", "domainName": "id.execute-api.us-east-1.amazonaws.com",
+            "accountId": "000000000000", "apiId": "id", "authorizer": authorizer(&subject, ALL_SCOPES), "domainName": "id.execute-api.us-east-1.amazonaws.com",
             "domainPrefix": "id",
             "http": {
                 "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "test",

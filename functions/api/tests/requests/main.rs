@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod stage;
+mod tokens;
 
+mod access;
 mod days;
 mod follows;
 mod games;

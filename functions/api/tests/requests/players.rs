@@ -6,6 +6,7 @@ use domain::Table;
 use serde_json::json;
 
 use crate::stage::{Fault, Stage, now, post};
+use crate::tokens::sent_by;
 
 #[tokio::test]
 async fn a_player_is_registered_once() {
@@ -40,42 +41,23 @@ async fn a_registration_is_published() {
 }
 
 #[tokio::test]
-async fn without_an_id_the_idempotency_key_names_the_player() {
+async fn without_an_id_the_token_names_the_player() {
     let stage = Stage::new().await;
-    let keyed = |key: &str, username: &str| {
-        let mut request = post("/players", json!({"username": username}));
-        request.headers_mut().insert("Idempotency-Key", key.parse().unwrap());
-        request
-    };
-    let first = stage.send(keyed("k-1", "Ann")).await;
-    assert_eq!(first.status, StatusCode::CREATED);
-    let again = stage.send(keyed("k-1", "Ann")).await;
+    let by = |subject: &str| sent_by(subject, "", post("/players", json!({"username": "Ann"})));
+    let first = stage.exchange(by("ann")).await;
+    assert_eq!((first.status, &first.body), (StatusCode::CREATED, &json!({"player_id": "ann", "username": "Ann"})));
+    let again = stage.exchange(by("ann")).await;
     assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
-    assert_eq!(stage.send(keyed("k-1", "Bea")).await.status, StatusCode::CONFLICT);
-    let other = stage.send(keyed("k-2", "Ann")).await;
-    assert_eq!(other.status, StatusCode::CREATED);
-    assert_ne!(other.body["player_id"], first.body["player_id"]);
 
-    for bad in ["", " ", &"k".repeat(256)] {
-        let answer = stage.send(keyed(bad, "")).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad:?}");
-        assert_eq!(answer.places(), ["Idempotency-Key", "#/username"]);
-    }
-}
-
-#[tokio::test]
-async fn the_id_in_the_body_goes_before_the_key() {
-    let stage = Stage::new().await;
-    let mut request = post("/players", json!({"player_id": "ann", "username": "Ann"}));
-    request.headers_mut().insert("Idempotency-Key", "k".parse().unwrap());
-    assert_eq!(stage.send(request).await.body["player_id"], "ann");
+    let nobody = stage.exchange(by("auth0|17 a")).await;
+    assert_eq!((nobody.status, nobody.places()), (StatusCode::FORBIDDEN, vec!["Authorization".to_owned()]));
 }
 
 #[tokio::test]
 async fn everything_wrong_with_a_registration_is_named() {
     let stage = Stage::new().await;
     let cases = [
-        (json!({}), vec!["#/player_id", "#/username"]),
+        (json!({}), vec!["#/username"]),
         (json!({"player_id": "a b", "username": ""}), vec!["#/player_id", "#/username"]),
         (json!({"player_id": null, "username": 7}), vec!["#/player_id", "#/username"]),
         (json!({"player_id": "a", "username": "A", "a/b": 1, "z": 2}), vec!["#/a~1b", "#/z"]),

@@ -41,6 +41,8 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
+use crate::tokens;
+
 /// The time that the API's clock shows.
 pub(crate) const NOW: &str = "2026-11-30T18:00:00.000Z";
 
@@ -244,7 +246,13 @@ impl Stage {
         std::mem::take(&mut self.wire.calls.lock().unwrap())
     }
 
+    /// Sends a request with the token of whom it names.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        self.exchange(tokens::sent_by_whom_it_names(request).await).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn exchange(&self, request: Request<Body>) -> Answer {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();

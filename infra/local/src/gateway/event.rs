@@ -14,6 +14,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 use uuid::Uuid;
 
+use super::authorizer::Authorized;
 use super::routes::{Match, decode_percent};
 use crate::lambda::ACCOUNT_ID;
 
@@ -32,6 +33,8 @@ pub(super) struct Source<'a> {
     pub(super) parts: &'a Parts,
     pub(super) body: &'a Bytes,
     pub(super) client: SocketAddr,
+    /// Of a request whose route asks for a token.
+    pub(super) authorized: Option<&'a Authorized>,
 }
 
 /// Returns the event of a request.
@@ -85,6 +88,8 @@ struct Event<'a> {
 struct RequestContext<'a> {
     account_id: &'static str,
     api_id: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authorizer: Option<Authorizer<'a>>,
     domain_name: String,
     domain_prefix: &'static str,
     http: Http<'a>,
@@ -93,6 +98,11 @@ struct RequestContext<'a> {
     stage: &'static str,
     time: String,
     time_epoch: u64,
+}
+
+#[derive(Serialize)]
+struct Authorizer<'a> {
+    jwt: &'a Authorized,
 }
 
 #[derive(Serialize)]
@@ -111,6 +121,7 @@ fn context<'a>(source: &Source<'a>, route_key: &'a str) -> RequestContext<'a> {
     RequestContext {
         account_id: ACCOUNT_ID,
         api_id: API_ID,
+        authorizer: source.authorized.map(|jwt| Authorizer { jwt }),
         domain_name: text(&source.parts.headers, header::HOST),
         domain_prefix: API_ID,
         http: Http {
@@ -195,19 +206,21 @@ mod tests {
 
     use super::super::routes::Routes;
     use super::*;
-    use crate::model::Route;
+    use crate::model::{Access, Route};
 
     fn event_of(request: Request<&'static [u8]>) -> Value {
         let route = |method: &str, path: &str| Route {
             method: method.to_owned(),
             path: path.to_owned(),
             function: "api".to_owned(),
+            access: Access::Anyone,
         };
         let routes = Routes::new(&[route("POST", "/games"), route("GET", "/players/{player_id}")]);
         let (parts, body) = request.into_parts();
         let matched = routes.find(parts.method.as_str(), parts.uri.path()).unwrap();
         let client = SocketAddr::from(([127, 0, 0, 1], 5555));
-        let event = build(&Source { matched: &matched, parts: &parts, body: &Bytes::from_static(body), client });
+        let body = Bytes::from_static(body);
+        let event = build(&Source { matched: &matched, parts: &parts, body: &body, client, authorized: None });
         serde_json::from_slice(&event).unwrap()
     }
 
@@ -237,6 +250,7 @@ mod tests {
         assert_eq!(event.get("body"), None);
         let context = &event["requestContext"];
         assert_eq!(context["stage"], "$default");
+        assert_eq!(context.get("authorizer"), None);
         assert_eq!(
             context["http"],
             json!({

@@ -126,6 +126,7 @@ fn fit(segments: &[Segment], path: &str) -> Option<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Access;
 
     const ROUTES: [(&str, &str); 8] = [
         ("ANY", "$default"),
@@ -143,6 +144,7 @@ mod tests {
             method: (*method).to_owned(),
             path: (*path).to_owned(),
             function: "api".to_owned(),
+            access: Access::Anyone,
         };
         let routes: Vec<_> = ROUTES.iter().skip(usize::from(without_default)).map(route).collect();
         let routes = Routes::new(&routes);

@@ -4,6 +4,8 @@ use events::PlayerId;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
+use super::caller::Caller;
+
 /// One player in so many is changed.
 const ONE_IN: usize = 5;
 /// Changes of such a player, at most.
@@ -32,6 +34,14 @@ pub(super) enum Step {
 }
 
 impl PlayerChange {
+    /// Returns who sends the request.
+    pub(super) fn caller(&self) -> Caller {
+        match self.step {
+            Step::Rename(_) => Caller::Player(self.player_id.to_string()),
+            Step::Restrict | Step::Reinstate => Caller::Moderator,
+        }
+    }
+
     /// Returns method, path and body of the request.
     pub(super) fn command(&self) -> (&'static str, String, Option<Value>) {
         let player = format!("/players/{}", self.player_id);

@@ -15,8 +15,11 @@ use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::caller::Caller;
 use super::game::Game;
 use super::lag::Percentiles;
+use crate::issuer::{Grant, Issuer, KeyError};
+use crate::stack::Stack;
 
 /// Requests under way at the same time, at most.
 const REQUESTS_AT_ONCE: usize = 16;
@@ -24,6 +27,8 @@ const REQUESTS_AT_ONCE: usize = 16;
 const SENDS_MAX: u32 = 40;
 /// Longest wait before a request is repeated.
 const WAIT_MAX: Duration = Duration::from_millis(500);
+/// How long a token is good for: longer than any replay.
+const TOKEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long an answer may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
@@ -33,6 +38,9 @@ pub enum ClientError {
     /// The HTTP client cannot be made.
     #[error("cannot make an HTTP client")]
     Client(#[source] reqwest::Error),
+    /// A caller has no token.
+    #[error("cannot make a token")]
+    Token(#[from] KeyError),
     /// The API does not take the request.
     #[error("{method} {path} was answered {status}: {body}")]
     Refused {
@@ -69,11 +77,15 @@ pub enum ClientError {
     },
 }
 
-/// A client of the HTTP API.
+/// A client of the HTTP API. Without a caller it has no token.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     base_url: String,
+    issuer: Option<Issuer>,
+    /// Those that were signed so far.
+    tokens: Arc<Mutex<BTreeMap<Caller, String>>>,
+    token: Option<String>,
     /// Probability with which a command is repeated for no reason.
     duplicate: f64,
     rng: Arc<Mutex<Rng>>,
@@ -97,15 +109,58 @@ impl fmt::Display for Answer {
 }
 
 impl Client {
-    /// Makes a client that repeats a command with probability `duplicate`.
+    /// Makes a client of a stack that repeats a command with probability `duplicate`.
     ///
     /// # Errors
     ///
     /// When there is no HTTP client to be had.
-    pub(super) fn new(base_url: String, duplicate: f64, seed: u64) -> Result<Self, ClientError> {
+    pub(super) fn new(stack: &Stack, duplicate: f64, seed: u64) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder().timeout(ANSWER_WITHIN).no_proxy().build().map_err(ClientError::Client)?;
-        let rng = Arc::new(Mutex::new(Rng::with_seed(seed)));
-        Ok(Self { http, base_url, duplicate, rng, repeats: Arc::default(), latencies: Arc::default() })
+        Ok(Self {
+            http,
+            base_url: stack.addresses().api_url(),
+            issuer: stack.issuer().cloned(),
+            tokens: Arc::default(),
+            token: None,
+            duplicate,
+            rng: Arc::new(Mutex::new(Rng::with_seed(seed))),
+            repeats: Arc::default(),
+            latencies: Arc::default(),
+        })
+    }
+
+    /// Returns the same client with the token of a caller.
+    ///
+    /// # Errors
+    ///
+    /// When no token can be signed.
+    pub(super) fn of(&self, caller: &Caller) -> Result<Self, ClientError> {
+        let Some(issuer) = &self.issuer else { return Ok(self.clone()) };
+        let known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(caller).cloned();
+        let token = match known {
+            Some(token) => token,
+            None => {
+                let scopes: Vec<String> = caller.scope().map(str::to_owned).into_iter().collect();
+                let token = issuer.token(&Grant { subject: caller.subject(), scopes: &scopes, lifetime: TOKEN_FOR })?;
+                self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(caller.clone(), token.clone());
+                token
+            }
+        };
+        Ok(self.with_token(token))
+    }
+
+    /// Returns the same client with a token, good or bad.
+    pub(super) fn with_token(&self, token: String) -> Self {
+        Self { token: Some(token), ..self.clone() }
+    }
+
+    /// Returns the same client with the token of a player.
+    ///
+    /// # Errors
+    ///
+    /// When no token can be signed.
+    pub(super) fn of_player(&self, player_id: &impl ToString) -> Result<Self, ClientError> {
+        self.of(&Caller::Player(player_id.to_string()))
     }
 
     /// Returns how many requests were sent again, for whatever reason.
@@ -205,6 +260,10 @@ impl Client {
             };
             let request = match command {
                 Some(command) => request.json(command),
+                None => request,
+            };
+            let request = match &self.token {
+                Some(token) => request.bearer_auth(token),
                 None => request,
             };
             let answer = match request.send().await {

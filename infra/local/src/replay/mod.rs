@@ -1,8 +1,9 @@
-//! Plays a scenario through the HTTP API: games as a game server posts them, while moderators rename, restrict and reinstate
-//! players; what players do among themselves; one whom all follow; or orders. Waits until the stack is quiet, and compares what it shows with an
-//! independent fold.
+//! Plays a scenario through the HTTP API: games as a game server posts them, while players rename themselves and moderators
+//! restrict and reinstate them; what players do among themselves; one whom all follow; or orders. Waits until the stack is
+//! quiet, and compares what it shows with an independent fold.
 
 mod audience;
+mod caller;
 mod changes;
 mod client;
 mod comparison;
@@ -10,6 +11,7 @@ mod differences;
 mod fold;
 mod game;
 mod generated;
+mod intruders;
 mod lag;
 mod orders;
 mod social;
@@ -28,6 +30,7 @@ use crate::command_line::{HostilityOptions, ReplayOptions, Scenario};
 use crate::mapping::stream::StreamError;
 use crate::stack::Stack;
 use crate::status::Screen;
+use caller::Caller;
 use changes::{PlayerChange, player_changes};
 pub use client::ClientError;
 use client::{Client, Jobs, run_all};
@@ -126,7 +129,7 @@ async fn replay_games(
 ) -> Result<Verdict, ReplayError> {
     let games = Arc::new(games);
     let views = views_table(stack)?;
-    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+    let client = Client::new(stack, hostility.duplicate, hostility.seed)?;
     let fold = Fold::of(&games);
     let players: Vec<PlayerId> = fold.players().into_iter().cloned().collect();
     let changes = Arc::new(player_changes(&players, games.len(), hostility.seed));
@@ -152,6 +155,7 @@ async fn replay_games(
 
     let mut comparison = compare(&fold, &client, stack.database(), &views).await?;
     compare_dead_letters(stack, &mut comparison.differences);
+    let intruders = intruders::intrude(stack, &client, &players, &mut comparison.differences).await?;
     screen.say(&boards(&comparison));
     let rate = games.len() as f64 / posting.as_secs_f64();
     screen.say(&format!(
@@ -161,6 +165,9 @@ async fn replay_games(
         client.repeats(),
         draining.as_secs_f64(),
         probe.lag().map(|lag| lag_line(&lag)).unwrap_or_default()
+    ));
+    screen.say(&format!(
+        "{intruders} requests of those who may not were refused, and no table has changed, unless told below"
     ));
     screen.say(&verdict_text(&comparison));
     Ok(Verdict::of(&comparison.differences))
@@ -197,7 +204,10 @@ fn compare_dead_letters(stack: &Stack, differences: &mut Differences) {
 async fn post_players(client: &Client, players: &[PlayerId]) -> Result<(), ClientError> {
     let post = |number: usize| {
         let (client, player) = (client.clone(), players[number].clone());
-        async move { client.post("/players", &json!({"player_id": player, "username": player})).await.map(|_| ()) }
+        async move {
+            let command = json!({"player_id": player, "username": player});
+            client.of_player(&player)?.post("/players", &command).await.map(|_| ())
+        }
     };
     run_all(Jobs::independent(players.len()), 0, post).await
 }
@@ -210,8 +220,9 @@ async fn post_games(
     probe: &LagProbe,
     posted: &watch::Sender<usize>,
 ) -> Result<(), ClientError> {
+    let server = client.of(&Caller::GameServer)?;
     let post = |number: usize| {
-        let (client, games, probe, posted) = (client.clone(), games.clone(), probe.clone(), posted.clone());
+        let (client, games, probe, posted) = (server.clone(), games.clone(), probe.clone(), posted.clone());
         async move {
             let sent = Instant::now();
             let answer = client.post("/games", &games[number].command()).await?;
@@ -236,7 +247,7 @@ async fn send_changes(
             // The sender outlives the posting, which is waited for beside this.
             let _ = progress.wait_for(|posted| *posted >= change.after_games).await;
             let (method, path, body) = change.command();
-            client.command(method, &path, body.as_ref()).await.map(|_| ())
+            client.of(&change.caller())?.command(method, &path, body.as_ref()).await.map(|_| ())
         }
     };
     run_all(Jobs::in_order(changes.iter().map(|change| [&change.player_id])), 0, send).await

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{Addresses, RunningQueueMapping, RunningStreamMapping, Settings, Stack};
 use crate::gateway::Gateway;
+use crate::issuer::Issuer;
 use crate::lambda::{Functions, InvokeError, Processes, Scaling};
 use crate::logs;
 use crate::mapping::queue::BrokerQueue;
@@ -136,7 +137,8 @@ impl Stack {
         let queue_failed = |(queue, source)| StartError::Queue { queue, source };
         broker.create_declared(&model.queues).map_err(queue_failed)?;
         let functions = Arc::new(Functions::new(&model.functions, &scaling(&listeners.addresses, settings)));
-        let gateway = Arc::new(Gateway::new(&model.routes, &functions, settings.api_concurrency)?);
+        let keys = settings.issuer.as_ref().map(Issuer::public_keys).unwrap_or_default();
+        let gateway = Arc::new(Gateway::new(&model.routes, &functions, settings.api_concurrency, keys)?);
         let tables = tables::Server::start(listeners.dynamodb, database.clone());
         let tables = tables.map_err(|source| StartError::Threads { source })?;
         let mut stack = Self {
@@ -149,6 +151,7 @@ impl Stack {
             stream_mappings: Vec::new(),
             tasks: JoinSet::new(),
             receiver,
+            issuer: settings.issuer.clone(),
             _tables: tables,
             model,
         };

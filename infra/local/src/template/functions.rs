@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::access::{self, Authorizers};
 use super::error::{Place, TemplateError};
 use super::fields::{Fields, Property};
 use super::findings::Findings;
@@ -67,6 +68,10 @@ pub(super) fn read_http_api(resource: &Resource<'_>, findings: &mut Findings) ->
     {
         // Any other stage's name is part of every path.
         findings.unsupported(stage.place);
+    }
+    if let Some(auth) = properties.take("Auth")? {
+        let (_, left_over) = access::read_authorizers(auth)?;
+        left_over.into_iter().for_each(|place| findings.unsupported(place));
     }
     findings.left_over(properties, ignored::HTTP_API);
     Ok(())
@@ -134,9 +139,14 @@ fn read_route(
     mut properties: Fields<'_>,
     findings: &mut Findings,
 ) -> Result<(), TemplateError> {
-    if let Some(api) = properties.take("ApiId")? {
-        check_api(resource, &api)?;
-    }
+    let authorizers = match properties.take("ApiId")? {
+        Some(api) => authorizers(resource, &api)?,
+        None => Authorizers::default(),
+    };
+    let access = match properties.take("Auth")? {
+        Some(auth) => access::read_route(auth, &authorizers, findings)?,
+        None => authorizers.of_a_route_that_says_nothing(),
+    };
     if let Some(version) = properties.take("PayloadFormatVersion")?
         && version.text()? != PAYLOAD_FORMAT
     {
@@ -150,17 +160,20 @@ fn read_route(
         return Ok(());
     };
     let method = method.to_ascii_uppercase();
-    findings.route(place, Route { method, path, function: function.to_owned() })
+    findings.route(place, Route { method, path, function: function.to_owned(), access })
 }
 
-/// An event names an API of its own template; SAM cannot add a route to any other.
-fn check_api(resource: &Resource<'_>, api: &Property<'_>) -> Result<(), TemplateError> {
+/// Returns the authorizers of the API that an event names. It is one of its own template; SAM cannot add a route to any other.
+fn authorizers(resource: &Resource<'_>, api: &Property<'_>) -> Result<Authorizers, TemplateError> {
     let scope = resource.scope;
     for (logical_id, node) in scope.stack().entries("Resources") {
         if names::kind(node) == "AWS::Serverless::HttpApi"
             && names::reference(scope, logical_id, node)? == api.text()?
         {
-            return Ok(());
+            return match Resource::new(scope, logical_id, node).properties()?.take("Auth")? {
+                Some(auth) => Ok(access::read_authorizers(auth)?.0),
+                None => Ok(Authorizers::default()),
+            };
         }
     }
     Err(api.invalid("an AWS::Serverless::HttpApi of this template"))

@@ -4,6 +4,7 @@
 //! What is declared ends in one of three ways: it is in the model, it is on the list of what means nothing on one
 //! machine ([`ignored`]), or it is in [`Model::unsupported`].
 
+mod access;
 mod error;
 mod fields;
 mod findings;

@@ -22,6 +22,11 @@ pub(super) struct Resource<'t> {
 }
 
 impl<'t> Resource<'t> {
+    /// Takes a resource of a template, without asking whether it exists.
+    pub(super) fn new(scope: Scope<'t>, logical_id: &'t str, node: &'t Node) -> Self {
+        Self { scope, logical_id, node }
+    }
+
     /// Where the resource stands.
     pub(super) fn place(&self) -> Place {
         self.scope.stack().place(self.logical_id, self.node.line)
@@ -70,7 +75,7 @@ pub(super) fn read_stack(scope: Scope<'_>, findings: &mut Findings) -> Result<()
     let stack = scope.stack();
     report_sections(scope, findings);
     for (logical_id, node) in stack.entries("Resources") {
-        let resource = Resource { scope, logical_id, node };
+        let resource = Resource::new(scope, logical_id, node);
         if scope.exists(&resource.place(), node)? {
             report_attributes(&resource, findings);
             read_resource(&resource, findings)?;

@@ -11,6 +11,9 @@ use super::node::{Node, SyntaxError};
 /// The outermost stack's name; a nested one's is its parent's and its logical id.
 const ROOT_STACK_NAME: &str = "local";
 
+/// Parameters whose values only a deployment can know, and what they are on one machine. A value that is given goes before.
+const LOCAL_PARAMETERS: [(&str, &str); 1] = [("JwtIssuer", "https://issuer.localhost")];
+
 /// Index of a stack in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StackId(usize);
@@ -53,6 +56,7 @@ impl Tree {
         let root_folder = path.parent().unwrap_or(Path::new("/")).to_owned();
         let mut tree = Self { stacks: Vec::new(), root_folder, given: given.clone() };
         tree.add(path, ROOT_STACK_NAME.to_owned(), None)?;
+        tree.give_local_parameters();
         for stack in &tree.stacks {
             tree.check_parameter_names(stack)?;
         }
@@ -78,6 +82,15 @@ impl Tree {
     pub(super) fn passed(&self, stack: &Stack, parameter: &str) -> Option<&Node> {
         let (parent, resource) = stack.parent.as_ref()?;
         self.stack(*parent).resource(resource)?.get("Properties")?.get("Parameters")?.get(parameter)
+    }
+
+    fn give_local_parameters(&mut self) {
+        for (name, value) in LOCAL_PARAMETERS {
+            let declaration = self.stack(self.root()).entry("Parameters", name);
+            if declaration.is_some_and(|declaration| declaration.get("Default").is_none()) {
+                self.given.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+            }
+        }
     }
 
     fn add(

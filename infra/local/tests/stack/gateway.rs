@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use local::gateway::{Gateway, REQUEST_BYTES_MAX};
+use local::issuer::PublicKeys;
 use local::lambda::Functions;
-use local::model::Route;
+use local::model::{Access, Route};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -41,9 +42,10 @@ impl World {
             method: method.to_owned(),
             path: path.to_owned(),
             function: "function".to_owned(),
+            access: Access::Anyone,
         };
         let routes = [route("POST", "/games"), route("GET", "/players/{player_id}")];
-        let gateway = Arc::new(Gateway::new(&routes, &functions, concurrency).unwrap());
+        let gateway = Arc::new(Gateway::new(&routes, &functions, concurrency, PublicKeys::default()).unwrap());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
         let server = tokio::spawn(Arc::clone(&gateway).serve(listener));

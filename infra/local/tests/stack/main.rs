@@ -3,6 +3,7 @@
 
 #![cfg(test)]
 
+mod access;
 mod fifo_mapping;
 mod gateway;
 mod lambda;

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use local::issuer::SigningKey;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -123,6 +125,58 @@ async fn without_cargo_or_a_workspace_nothing_can_be_built() {
     assert_eq!(ended.status.code(), Some(2));
 
     check_refused(&format!("{TEMPLATE}{FUNCTION}"), &["--sqs-port", "0"], &["no Cargo.toml with a [workspace]"]).await;
+}
+
+/// What an API that asks for tokens adds to the template and its function.
+const API: &str = "      Events: {Get: {Type: HttpApi, Properties: {ApiId: !Ref Api, Method: GET, Path: /}}}
+  Api:
+    Type: AWS::Serverless::HttpApi
+    Properties:
+      Auth:
+        DefaultAuthorizer: Jwt
+        Authorizers:
+          Jwt:
+            IdentitySource: $request.header.Authorization
+            JwtConfiguration: {issuer: https://issuer.test, audience: [chess]}
+";
+
+#[tokio::test]
+async fn whoever_asks_for_a_token_gets_one_that_is_signed_with_the_key_of_all() {
+    let folder = folder_with(&format!("{TEMPLATE}{FUNCTION}{API}"));
+    let key = folder.path().join("key");
+    let token = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_local"));
+        command.current_dir(folder.path()).arg("--issuer-key").arg(&key);
+        command
+            .args(["token", "--player", "ann", "--scope", "moderate", "--scope", "operate", "--seconds", "60"])
+            .output()
+    };
+
+    let (first, second) = (token().await.unwrap(), token().await.unwrap());
+
+    let keys = SigningKey::of_file(&key).unwrap().public_keys();
+    for said in [first, second] {
+        assert!(said.status.success(), "{said:?}");
+        let claims = keys.claims(String::from_utf8(said.stdout).unwrap().trim_end()).unwrap();
+        let moment = |name: &str| claims[name].as_u64().unwrap();
+        assert_eq!(moment("exp") - moment("iat"), 60);
+        for (name, value) in
+            [("iss", "https://issuer.test"), ("aud", "chess"), ("sub", "ann"), ("scope", "moderate operate")]
+        {
+            assert_eq!(claims[name], json!(value), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn there_is_no_token_where_no_route_asks_for_one() {
+    let folder = folder_with(TEMPLATE);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_local"));
+    let said = command.current_dir(folder.path()).args(["token", "--player", "ann"]).output().await.unwrap();
+
+    assert_eq!(said.status.code(), Some(2));
+    let text = String::from_utf8(said.stderr).unwrap();
+    assert!(text.ends_with("template.yaml asks for a token\n"), "{text}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use local::mapping::Hostility;
-use local::model::{Failures, Model, Queue, QueueMapping, Route, Schedule, Table};
+use local::model::{Access, Failures, Model, Queue, QueueMapping, Route, Schedule, Table};
 use local::stack::{Addresses, Listeners, Settings, Stack, StartError};
 use local::tables::{self, TablesError};
 use queue::SendRequest;
@@ -28,6 +28,7 @@ fn settings(folder: &Path) -> Settings {
         data: None,
         binaries: folder.to_owned(),
         logs: folder.to_owned(),
+        issuer: None,
         idle: Duration::from_secs(30),
         instances_max: 4,
         api_concurrency: 4,
@@ -61,7 +62,12 @@ fn model() -> Model {
             maximum_concurrency: Some(2),
             failures: Failures::ReportBatchItemFailures,
         }],
-        routes: vec![Route { method: "GET".to_owned(), path: "/".to_owned(), function: "function".to_owned() }],
+        routes: vec![Route {
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            function: "function".to_owned(),
+            access: Access::Anyone,
+        }],
         ..Model::default()
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod access;
 mod errors;
 mod intrinsics;
 mod project;

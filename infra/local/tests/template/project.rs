@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use events::{Consumer, EventType, QueueOrder, RELAY_REJECTED_QUEUE};
 use local::model::{
-    Bisect, Failures, Function, Model, Queue, QueueMapping, Route, Schedule, StreamMapping, Table, Unsupported,
+    Access, Bisect, Failures, Function, JwtAuthorizer, Model, Queue, QueueMapping, Route, Schedule, StreamMapping,
+    Table, Unsupported,
 };
 use local::template::{ignored, read};
 use serde_json::{Value, json};
@@ -97,8 +98,24 @@ fn queue_mapping(name: &str, batch_size: usize, maximum_concurrency: usize) -> Q
     }
 }
 
-fn route(method: &str, path: &str) -> Route {
-    Route { method: method.to_owned(), path: path.to_owned(), function: "players-engine-api".to_owned() }
+/// Method and path of every route, and who may call it: `anyone`, whoever has a `token`, or whoever has one with a scope. What SAM
+/// makes of the template is compared with the same lines (`tests/sam/access.py`).
+const ROUTES: &str = include_str!("../../../../tests/sam/access.txt");
+
+fn route(line: &str) -> Route {
+    let (key, access) = line.split_once(": ").unwrap();
+    let (method, path) = key.split_once(' ').unwrap();
+    let authorizer = JwtAuthorizer {
+        header: "authorization".to_owned(),
+        issuer: "https://issuer.localhost".to_owned(),
+        audiences: vec!["players-engine".to_owned()],
+    };
+    let access = match access {
+        "anyone" => Access::Anyone,
+        "token" => Access::Token { authorizer, scopes: Vec::new() },
+        scope => Access::Token { authorizer, scopes: vec![scope.to_owned()] },
+    };
+    Route { method: method.to_owned(), path: path.to_owned(), function: "players-engine-api".to_owned(), access }
 }
 
 fn string_attributes(names: &[&str]) -> Value {
@@ -235,41 +252,7 @@ fn every_function_is_told_the_names_that_it_uses() {
 fn the_routes_are_those_of_the_api() {
     let model = project(&[]);
 
-    let expected = [
-        route("POST", "/players"),
-        route("GET", "/players/{player_id}"),
-        route("PUT", "/players/{player_id}/username"),
-        route("PUT", "/players/{player_id}/restriction"),
-        route("DELETE", "/players/{player_id}/restriction"),
-        route("GET", "/players/{player_id}/stats"),
-        route("GET", "/players/{player_id}/orders"),
-        route("POST", "/games"),
-        route("POST", "/orders"),
-        route("GET", "/orders/{order_id}"),
-        route("GET", "/orders/{order_id}/events"),
-        route("POST", "/orders/{order_id}/payment"),
-        route("POST", "/orders/{order_id}/shipment"),
-        route("POST", "/orders/{order_id}/delivery"),
-        route("POST", "/orders/{order_id}/cancellation"),
-        route("POST", "/orders/{order_id}/refund"),
-        route("GET", "/operations/gaps"),
-        route("GET", "/leaderboards/{time_control}"),
-        route("GET", "/leaderboards/{time_control}/players/{player_id}"),
-        route("PUT", "/posts/{post_id}"),
-        route("DELETE", "/posts/{post_id}"),
-        route("GET", "/posts/{post_id}"),
-        route("PUT", "/posts/{post_id}/reactions/{player_id}"),
-        route("DELETE", "/posts/{post_id}/reactions/{player_id}"),
-        route("PUT", "/players/{player_id}/follows/{other}"),
-        route("DELETE", "/players/{player_id}/follows/{other}"),
-        route("GET", "/players/{player_id}/followers"),
-        route("GET", "/players/{player_id}/following"),
-        route("GET", "/players/{player_id}/mutual"),
-        route("GET", "/players/{player_id}/suggestions"),
-        route("GET", "/statistics/days/{date}"),
-        route("GET", "/players/{player_id}/notifications"),
-        route("PUT", "/players/{player_id}/notifications/{notification_id}/read"),
-    ];
+    let expected: Vec<Route> = ROUTES.lines().map(route).collect();
     assert_eq!(model.routes, expected);
 }
 

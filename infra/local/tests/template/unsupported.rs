@@ -228,7 +228,6 @@ fn properties_of_the_http_api_and_its_routes_are_reported() {
             ApiId: !Ref Api
             Method: GET
             Path: /
-            Auth: {}
             PayloadFormatVersion: '1.0'
             TimeoutInMillis: 9
   Api:
@@ -237,7 +236,6 @@ fn properties_of_the_http_api_and_its_routes_are_reported() {
 ",
         &[
             "Function Events.Any.Properties",
-            "Function Events.Get.Properties.Auth",
             "Function Events.Get.Properties.PayloadFormatVersion",
             "Function Events.Get.Properties.TimeoutInMillis",
             "Api StageName",

@@ -4,6 +4,7 @@ use events::{PlayerId, PostId, ReactionKind, Timestamp};
 use serde_json::json;
 
 use super::super::GENERATED_UNTIL_MS;
+use super::super::caller::Caller;
 use super::super::game::Game;
 use super::super::generated::{generated_games, player_id};
 use super::Command;
@@ -39,35 +40,41 @@ impl Cast {
 
     pub(super) fn registrations(&self) -> Vec<Command> {
         let everybody = self.followers.iter().chain([&self.star]);
-        let body = |player| Some(json!({"player_id": player, "username": player}));
-        everybody.map(|player| Command { method: "POST", path: "/players".to_owned(), body: body(player) }).collect()
+        let body = |player: &PlayerId| Some(json!({"player_id": player, "username": player}));
+        let command = |player: &PlayerId| {
+            let path = "/players".to_owned();
+            Command { caller: by(player), method: "POST", path, body: body(player) }
+        };
+        everybody.map(command).collect()
     }
 
     pub(super) fn follows(&self) -> Vec<Command> {
         let followed = &self.star;
-        let path = |follower| format!("/players/{follower}/follows/{followed}");
-        self.followers.iter().map(|follower| Command::put(path(follower), None)).collect()
+        let path = |follower: &PlayerId| format!("/players/{follower}/follows/{followed}");
+        self.followers.iter().map(|follower| Command::put(by(follower), path(follower), None)).collect()
     }
 
     pub(super) fn publication(&self, post: usize) -> Command {
         let body = json!({"author_id": self.star, "text": format!("Post {post}")});
-        Command::put(format!("/posts/{}", Self::post(post)), Some(body))
+        Command::put(by(&self.star), format!("/posts/{}", Self::post(post)), Some(body))
     }
 
     /// Returns a reaction of each follower to a post. With another `round` it is one of another kind.
     pub(super) fn reactions(&self, post: usize, round: usize) -> Vec<Command> {
         let kind = ReactionKind::ALL[round % ReactionKind::ALL.len()];
-        let path = |follower| format!("/posts/{}/reactions/{follower}", Self::post(post));
-        let command = |follower| Command::put(path(follower), Some(json!({"kind": kind})));
+        let path = |follower: &PlayerId| format!("/posts/{}/reactions/{follower}", Self::post(post));
+        let command = |follower: &PlayerId| Command::put(by(follower), path(follower), Some(json!({"kind": kind})));
         self.followers.iter().map(command).collect()
     }
 
     pub(super) fn restriction(&self) -> Command {
-        Command::put(format!("/players/{}/restriction", self.star), Some(json!({"reason": "spam"})))
+        let path = format!("/players/{}/restriction", self.star);
+        Command::put(Caller::Moderator, path, Some(json!({"reason": "spam"})))
     }
 
     pub(super) fn reinstatement(&self) -> Command {
-        Command { method: "DELETE", path: format!("/players/{}/restriction", self.star), body: None }
+        let path = format!("/players/{}/restriction", self.star);
+        Command { caller: Caller::Moderator, method: "DELETE", path, body: None }
     }
 
     /// Returns so many games between followers.
@@ -75,4 +82,8 @@ impl Cast {
         let players = u32::try_from(self.followers.len()).unwrap_or(u32::MAX);
         generated_games(players, count, Timestamp::from_millis(GENERATED_UNTIL_MS), self.seed)
     }
+}
+
+fn by(player_id: &PlayerId) -> Caller {
+    Caller::Player(player_id.to_string())
 }

@@ -87,7 +87,8 @@ async fn compare_shown(
     let client = stage.client()?;
     let followers = &stage.cast.followers;
     for follower in followers.iter().step_by(followers.len().div_ceil(INBOXES).max(1)) {
-        let shown = shown(&client.get(&format!("/players/{follower}/notifications?limit=100")).await?)?;
+        let path = format!("/players/{follower}/notifications?limit=100");
+        let shown = shown(&client.of_player(follower)?.get(&path).await?)?;
         differences.check(|| format!("posts in the inbox of {follower}"), posts, &shown);
         compared.inboxes += 1;
     }

@@ -14,6 +14,7 @@ use dynoxide::Database;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+use super::caller::Caller;
 use super::client::{Client, ClientError, Jobs, run_all};
 use super::differences::Differences;
 use super::lag::Percentiles;
@@ -76,7 +77,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     /// Makes a client whose latencies are its own.
     fn client(&self) -> Result<Client, ClientError> {
-        Client::new(self.stack.addresses().api_url(), self.hostility.duplicate, self.hostility.seed)
+        Client::new(self.stack, self.hostility.duplicate, self.hostility.seed)
     }
 
     fn database(&self) -> &Database {
@@ -189,17 +190,18 @@ struct Restricted {
 /// A command of a player, a game server or a moderator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Command {
+    caller: Caller,
     method: &'static str,
     path: String,
     body: Option<Value>,
 }
 
 impl Command {
-    fn put(path: String, body: Option<Value>) -> Self {
-        Self { method: "PUT", path, body }
+    fn put(caller: Caller, path: String, body: Option<Value>) -> Self {
+        Self { caller, method: "PUT", path, body }
     }
 
     async fn send(&self, client: &Client) -> Result<Value, ClientError> {
-        client.command(self.method, &self.path, self.body.as_ref()).await
+        client.of(&self.caller)?.command(self.method, &self.path, self.body.as_ref()).await
     }
 }

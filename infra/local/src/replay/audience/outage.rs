@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::caller::Caller;
 use super::super::client::{ClientError, Jobs, run_all};
 use super::super::game::Game;
 use super::super::lag::LagProbe;
@@ -74,6 +75,7 @@ impl Part<'_> {
         let stage = self.stage;
         stage.stack.receiver().set_mode(mode);
         let client = stage.client()?;
+        let server = client.of(&Caller::GameServer)?;
         stage.cast.publication(Cast::OUTAGES + self.part).send(&client).await?;
         let probe = || LagProbe::new(stage.database().clone(), stage.views.clone(), WATCHED_ONE_IN);
         let (boards, counts) = (probe(), probe());
@@ -81,13 +83,14 @@ impl Part<'_> {
         let version = self.part as u64 + 2;
         let reactions: Arc<Vec<Command>> = Arc::new(stage.cast.reactions(Cast::ALONE, self.part + 1));
         let send = |number: usize| {
-            let (client, games, reactions) = (client.clone(), self.games.clone(), reactions.clone());
+            let (client, server) = (client.clone(), server.clone());
+            let (games, reactions) = (self.games.clone(), reactions.clone());
             let (boards, counts, cast) = (boards.clone(), counts.clone(), stage.cast.clone());
             async move {
                 let sent = Instant::now();
                 match Turn::of(number) {
                     Turn::Game(game) => {
-                        let answer = client.post("/games", &games[game].command()).await?;
+                        let answer = server.post("/games", &games[game].command()).await?;
                         boards.watch_game(game, sent, &answer);
                     }
                     Turn::Reaction(reaction) => {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dynoxide::Database;
 use serde_json::{Value, json};
 
+use super::super::caller::Caller;
 use super::super::client::{Client, ClientError, Jobs, run_all};
 use super::super::comparison::{ComparisonError, scan};
 use super::super::differences::Differences;
@@ -51,7 +52,7 @@ pub(super) async fn compare(
     }
     compare_rows(accounts, &scan(database, views)?, differences, &mut compared);
     compare_lists(accounts, client, differences, &mut compared).await?;
-    let gaps = pages(client, "/operations/gaps", "gaps", "after").await?;
+    let gaps = pages(&client.of(&Caller::Operator)?, "/operations/gaps", "gaps", "after").await?;
     differences.check(|| "list of gaps".to_owned(), &Vec::new(), &gaps);
     Ok(compared)
 }
@@ -69,7 +70,9 @@ async fn read_orders(accounts: &[Account], client: &Client) -> Result<Vec<Shown>
     let read = |number: usize| {
         let (client, shown) = (client.clone(), shown.clone());
         let path = format!("/orders/{}", accounts[number].order_id);
+        let player_id = accounts[number].player_id.clone();
         async move {
+            let client = client.of_player(&player_id)?;
             let order = client.get(&path).await?;
             let events = pages(&client, &format!("{path}/events"), "events", "after").await?;
             shown.lock().unwrap_or_else(PoisonError::into_inner)[number] = Shown { order, events };
@@ -182,7 +185,8 @@ async fn compare_lists(
         by_player.entry(&account.player_id).or_default().insert(&account.order_id, account);
     }
     for (player, orders) in by_player {
-        let lines = pages(client, &format!("/players/{player}/orders"), "orders", "cursor").await?;
+        let client = client.of_player(&player)?;
+        let lines = pages(&client, &format!("/players/{player}/orders"), "orders", "cursor").await?;
         differences.check(|| format!("length of the list of {player}"), &orders.len(), &lines.len());
         let shown: BTreeMap<&str, &Value> =
             lines.iter().map(|line| (line["order_id"].as_str().unwrap_or_default(), line)).collect();

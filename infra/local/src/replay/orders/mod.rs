@@ -16,6 +16,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::caller::Caller;
 use super::client::{Answer, Client, ClientError, Jobs, run_all};
 use super::differences::Differences;
 use super::{ReplayError, Verdict, compare_dead_letters, latency_line, views_table, wait_until_quiet};
@@ -40,7 +41,7 @@ pub(super) async fn replay(
 ) -> Result<Verdict, ReplayError> {
     let stories = Arc::new(stories(options.orders, options.players, hostility.seed));
     let views = views_table(stack)?;
-    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+    let client = Client::new(stack, hostility.duplicate, hostility.seed)?;
     register(&client, &stories).await?;
     screen.say(&format!("sending {} commands on {} orders", stories.steps.len(), stories.accounts.len()));
 
@@ -82,7 +83,10 @@ async fn register(client: &Client, stories: &Stories) -> Result<(), ClientError>
     let players: Vec<String> = players.into_iter().collect();
     let post = |number: usize| {
         let (client, player) = (client.clone(), players[number].clone());
-        async move { client.post("/players", &json!({"player_id": player, "username": player})).await.map(|_| ()) }
+        async move {
+            let command = json!({"player_id": player, "username": player});
+            client.of_player(&player)?.post("/players", &command).await.map(|_| ())
+        }
     };
     run_all(Jobs::independent(players.len()), 0, post).await
 }
@@ -95,8 +99,9 @@ async fn send(client: &Client, stories: &Arc<Stories>, rate: u32) -> Result<Diff
         let (client, stories, differences) = (client.clone(), stories.clone(), differences.clone());
         async move {
             let step = &stories.steps[number];
-            let (path, body) = request(&stories.accounts[step.order], step);
-            let answer = client.answer("POST", &path, Some(&body)).await?;
+            let account = &stories.accounts[step.order];
+            let (path, body) = request(account, step);
+            let answer = client.of(&caller(account, step))?.answer("POST", &path, Some(&body)).await?;
             let mut differences = differences.lock().unwrap_or_else(PoisonError::into_inner);
             let what = || format!("{path} with command {}: {answer}", step.command_id);
             differences.check(what, &step.expected, &outcome(&answer));
@@ -106,6 +111,14 @@ async fn send(client: &Client, stories: &Arc<Stories>, rate: u32) -> Result<Diff
     run_all(jobs, rate, post).await?;
     let differences = differences.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok(differences)
+}
+
+/// Returns who sends a command: customers and the shop do not do the same.
+fn caller(account: &Account, step: &Step) -> Caller {
+    match &step.action {
+        Action::Place | Action::Pay { .. } | Action::Cancel => Caller::Player(account.player_id.clone()),
+        Action::Ship | Action::Deliver | Action::Refund => Caller::Operator,
+    }
 }
 
 /// Returns the path and the body of a command's request.

@@ -127,7 +127,7 @@ async fn compare_lists(
         let listed = listed(client, player, list).await?;
         comparison.check(|| format!("{list} of {player}"), &expected, &listed);
     }
-    let answer = client.get(&format!("/players/{player}/suggestions")).await?;
+    let answer = client.of_player(player)?.get(&format!("/players/{player}/suggestions")).await?;
     let mut suggested = Vec::new();
     for other in answer["players"].as_array().ok_or_else(|| shape("suggestions", &answer))? {
         suggested.push((text(other, "player_id")?, other["shared"].as_u64().unwrap_or(0)));
@@ -180,6 +180,7 @@ async fn compare_inbox(
     player: &PlayerId,
     comparison: &mut Comparison,
 ) -> Result<usize, ComparisonError> {
+    let client = client.of_player(player)?;
     let expected = inbox(fold, player);
     let mut told: BTreeMap<Told, usize> = BTreeMap::new();
     let mut cursor = String::new();

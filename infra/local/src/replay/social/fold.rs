@@ -50,7 +50,7 @@ impl Fold {
                 self.posts.insert(post.clone(), (author.clone(), false));
                 self.happened("post_published");
             }
-            Action::Delete(post) => {
+            Action::Delete(post, _) => {
                 if let Some((_, deleted)) = self.posts.get_mut(post) {
                     *deleted = true;
                     self.happened("post_deleted");
@@ -168,7 +168,7 @@ mod tests {
                 change(Step::Restrict),
             ],
             finale: vec![Action::Publish("q".parse().unwrap(), player("a"))],
-            end: vec![Action::Delete(post.clone())],
+            end: vec![Action::Delete(post.clone(), player("a"))],
         };
         let fold = Fold::of(&script);
         assert_eq!(fold.followers(&player("a")), BTreeSet::from([player("b")]));

@@ -1,4 +1,4 @@
-//! The scenario `social`: players publish, react and follow while moderators rename, restrict and reinstate them.
+//! The scenario `social`: players publish, react, follow and rename themselves while moderators restrict and reinstate them.
 
 mod actions;
 mod comparison;
@@ -33,7 +33,7 @@ pub(super) async fn play(
     let script = Script::generate(options.players, options.actions, hostility.seed);
     let fold = Fold::of(&script);
     let views = views_table(stack)?;
-    let client = Client::new(stack.addresses().api_url(), hostility.duplicate, hostility.seed)?;
+    let client = Client::new(stack, hostility.duplicate, hostility.seed)?;
     register(&client, &script).await?;
     screen.say(&format!("{} players registered; {} actions follow", script.players.len(), options.actions));
     let started = Instant::now();
@@ -65,7 +65,10 @@ pub(super) async fn play(
 async fn register(client: &Client, script: &Script) -> Result<(), ClientError> {
     let post = |number: usize| {
         let (client, player) = (client.clone(), script.players[number].clone());
-        async move { client.post("/players", &json!({"player_id": player, "username": player})).await.map(|_| ()) }
+        async move {
+            let command = json!({"player_id": player, "username": player});
+            client.of_player(&player)?.post("/players", &command).await.map(|_| ())
+        }
     };
     run_all(Jobs::independent(script.players.len()), 0, post).await
 }
@@ -77,7 +80,7 @@ async fn act(client: &Client, actions: Arc<Vec<Action>>, rate: u32) -> Result<()
         let (client, actions) = (client.clone(), actions.clone());
         async move {
             let (method, path, body) = actions[number].command();
-            client.command(method, &path, body.as_ref()).await.map(|_| ())
+            client.of(&actions[number].caller())?.command(method, &path, body.as_ref()).await.map(|_| ())
         }
     };
     run_all(jobs, rate, send).await
