@@ -10,13 +10,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::binaries::{self, BuildError};
-use crate::command_line::{CommandLine, NoTemplate};
+use crate::calls::{Record, RecordError};
+use crate::command_line::{Command, CommandLine, NoTemplate};
 use crate::lambda::REGION;
 use crate::model::Model;
-use crate::replay::{ReplayError, Verdict, replay};
+use crate::replay::{ReplayError, Verdict, rare_paths, replay};
 use crate::stack::{Addresses, Listeners, Settings, Stack, StartError};
 use crate::status::Screen;
 use crate::template::{self, TemplateError};
+use crate::topology::{Topology, picture, table};
 
 /// Exit code of a replay whose result is not what it should be.
 const DIFFERENT: u8 = 1;
@@ -74,6 +76,9 @@ pub enum RunError {
     /// The replay came to no comparison.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// The calls of functions cannot be written down or compared.
+    #[error(transparent)]
+    Calls(#[from] RecordError),
     /// Signals cannot be listened to.
     #[error("cannot listen to signals")]
     Signals {
@@ -90,7 +95,7 @@ pub async fn run(line: CommandLine) -> ExitCode {
         eprintln!("error: {}", chain(&error));
         match error {
             // The stack ran, but nothing could be compared.
-            RunError::Replay(_) => ExitCode::from(DIFFERENT),
+            RunError::Replay(_) | RunError::Calls(_) => ExitCode::from(DIFFERENT),
             RunError::NoTemplate(_)
             | RunError::Template(_)
             | RunError::Logs { .. }
@@ -113,19 +118,41 @@ async fn run_on(screen: &Screen, line: &CommandLine) -> Result<ExitCode, RunErro
     let mut signals = Signals::listen()?;
     let template = line.template()?;
     let model = template::read(&template, &line.parameters.iter().cloned().collect())?;
+    match &line.command {
+        Some(Command::Topology { json }) => {
+            let topology = Topology::of_code();
+            print!("{}", if *json { topology.json() + "\n" } else { shown(&topology, &model) });
+            Ok(ExitCode::SUCCESS)
+        }
+        None => run_stack(screen, line, &mut signals, &template, model).await,
+    }
+}
+
+/// Returns a topology for readers.
+fn shown(topology: &Topology, model: &Model) -> String {
+    format!("{}\n```mermaid\n{}```\n", table(topology, model), picture(topology, model))
+}
+
+async fn run_stack(
+    screen: &Screen,
+    line: &CommandLine,
+    signals: &mut Signals,
+    template: &Path,
+    model: Model,
+) -> Result<ExitCode, RunError> {
     let logs = log_folder(line.logs.as_deref())?;
     start_logging(&logs)?;
     // Before the build, which takes longer than finding out that a port is in use.
     let listeners = Listeners::bind(addresses(line)).await?;
     let binaries = tokio::select! {
-        binaries = binaries(line, &template, &model) => binaries?,
+        binaries = binaries(line, template, &model) => binaries?,
         () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let stack = Stack::start(model, listeners, &settings(line, binaries, &logs)).await?;
-    screen.say(&banner(&stack, &template, &logs));
+    screen.say(&banner(&stack, template, &logs));
     let exit = tokio::select! {
         () = screen.watch(|| stack.snapshot()) => ExitCode::SUCCESS,
-        exit = work(line, &stack, screen, &mut signals) => exit?,
+        exit = work(line, &stack, screen, signals) => exit?,
     };
     stack.stop().await;
     Ok(exit)
@@ -138,7 +165,7 @@ async fn work(line: &CommandLine, stack: &Stack, screen: &Screen, signals: &mut 
         return Ok(ExitCode::SUCCESS);
     }
     let verdict = tokio::select! {
-        verdict = replay(&line.replay, &line.hostility, stack, screen) => verdict?,
+        verdict = replay_noting_calls(line, stack, screen) => verdict?,
         () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if !line.once {
@@ -149,6 +176,21 @@ async fn work(line: &CommandLine, stack: &Stack, screen: &Screen, signals: &mut 
         Verdict::Same => ExitCode::SUCCESS,
         Verdict::Different => ExitCode::from(DIFFERENT),
     })
+}
+
+/// Replays what is asked for, and writes down or compares the calls that functions have made.
+async fn replay_noting_calls(line: &CommandLine, stack: &Stack, screen: &Screen) -> Result<Verdict, RunError> {
+    let verdict = replay(&line.replay, &line.hostility, stack, screen).await?;
+    if let Some(path) = &line.calls.record_calls {
+        rare_paths(stack, screen).await?;
+        stack.calls().unwrap_or_default().add_to(path)?;
+        screen.say(&format!("the calls of the functions are in {}", path.display()));
+    }
+    let Some(path) = &line.calls.known_calls else { return Ok(verdict) };
+    let unknown = stack.calls().unwrap_or_default().not_in(&Record::read(path)?);
+    let listed: String = unknown.iter().map(|call| format!("\n  {call}")).collect();
+    screen.say(&format!("calls that {} does not list: {}{listed}", path.display(), unknown.len()));
+    Ok(if unknown.is_empty() { verdict } else { Verdict::Different })
 }
 
 /// Ctrl-C and SIGTERM.
@@ -206,6 +248,7 @@ fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path) -> Settings {
         hostility: line.hostility.deliveries(),
         kill_every: line.hostility.kill_every,
         visibility_timeout: line.hostility.visibility_timeout(),
+        calls: line.calls.noting(),
     }
 }
 

@@ -13,6 +13,7 @@ use dynoxide::Database;
 use queue::Counts;
 use tokio::task::JoinSet;
 
+use crate::calls::{Noting, Record, Witness};
 use crate::gateway::Gateway;
 use crate::lambda::Functions;
 use crate::mapping::stream::{Stream, StreamError};
@@ -49,6 +50,8 @@ pub struct Settings {
     pub kill_every: Option<Duration>,
     /// Visibility timeout of deliveries to functions instead of the queues' own.
     pub visibility_timeout: Option<Duration>,
+    /// Whether the calls of functions are noted.
+    pub calls: Noting,
 }
 
 /// Where a stack answers.
@@ -91,6 +94,7 @@ pub struct Stack {
     stream_mappings: Vec<RunningStreamMapping>,
     tasks: JoinSet<()>,
     receiver: Receiver,
+    witness: Option<Witness>,
     _tables: tables::Server,
 }
 
@@ -137,6 +141,11 @@ impl Stack {
     /// Returns who takes notifications.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// Returns the calls that functions have made, if they are noted.
+    pub fn calls(&self) -> Option<Record> {
+        self.witness.as_ref().map(Witness::record)
     }
 
     /// Returns the functions.

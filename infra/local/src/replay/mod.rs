@@ -12,6 +12,7 @@ mod game;
 mod generated;
 mod lag;
 mod orders;
+mod rare;
 mod social;
 
 use std::fmt::Write as _;
@@ -38,6 +39,7 @@ use fold::Fold;
 use game::{Game, real_games};
 use generated::generated_games;
 use lag::{LagProbe, Percentiles};
+pub use rare::rare_paths;
 
 /// How long the stack may take to become quiet after the last command.
 const QUIET_WITHIN: Duration = Duration::from_secs(900);
@@ -75,6 +77,12 @@ pub enum ReplayError {
     NoTable {
         /// What the name should end in.
         name: &'static str,
+    },
+    /// What rare paths are tried with is wrong.
+    #[error("a rare path cannot be tried: {reason}")]
+    RarePath {
+        /// What is wrong.
+        reason: String,
     },
 }
 

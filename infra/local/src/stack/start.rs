@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{Addresses, RunningQueueMapping, RunningStreamMapping, Settings, Stack};
+use crate::calls::{Noting, Witness};
 use crate::gateway::Gateway;
 use crate::lambda::{Functions, InvokeError, Processes, Scaling};
 use crate::mapping::queue::BrokerQueue;
@@ -51,6 +52,13 @@ pub enum StartError {
     /// No port is left for the receiver of notifications.
     #[error("cannot receive notifications")]
     Receiver {
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No port is left for the witness of calls.
+    #[error("cannot note calls")]
+    Witness {
         /// What the operating system said.
         #[source]
         source: std::io::Error,
@@ -129,7 +137,9 @@ impl Stack {
         let broker = Broker::default();
         let queue_failed = |(queue, source)| StartError::Queue { queue, source };
         broker.create_declared(&model.queues).map_err(queue_failed)?;
-        let functions = Arc::new(Functions::new(&model.functions, &scaling(&listeners.addresses, settings)));
+        let witness = witness(&listeners.addresses, settings).await?;
+        let scaling = scaling(&listeners.addresses, witness.as_ref(), settings);
+        let functions = Arc::new(Functions::new(&model.functions, &scaling));
         let gateway = Arc::new(Gateway::new(&model.routes, &functions, settings.api_concurrency)?);
         let tables = tables::Server::start(listeners.dynamodb, database.clone());
         let tables = tables.map_err(|source| StartError::Threads { source })?;
@@ -143,6 +153,7 @@ impl Stack {
             stream_mappings: Vec::new(),
             tasks: JoinSet::new(),
             receiver,
+            witness,
             _tables: tables,
             model,
         };
@@ -215,11 +226,21 @@ impl Stack {
     }
 }
 
-fn scaling(addresses: &Addresses, settings: &Settings) -> Scaling {
+async fn witness(addresses: &Addresses, settings: &Settings) -> Result<Option<Witness>, StartError> {
+    match settings.calls {
+        Noting::Off => Ok(None),
+        Noting::On => Witness::start(addresses).await.map(Some).map_err(|source| StartError::Witness { source }),
+    }
+}
+
+fn scaling(addresses: &Addresses, witness: Option<&Witness>, settings: &Settings) -> Scaling {
+    let (dynamodb_url, sqs_url) = match witness {
+        Some(witness) => (witness.dynamodb_url().to_owned(), witness.sqs_url().to_owned()),
+        None => (addresses.dynamodb_url(), addresses.sqs_url()),
+    };
     let environment = [
-        ("AWS_ACCESS_KEY_ID", "local".to_owned()),
-        ("AWS_ENDPOINT_URL_DYNAMODB", addresses.dynamodb_url()),
-        ("AWS_ENDPOINT_URL_SQS", addresses.sqs_url()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url),
+        ("AWS_ENDPOINT_URL_SQS", sqs_url),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
         ("AWS_SESSION_TOKEN", "local".to_owned()),
     ];

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use local::calls::Noting;
 use local::mapping::Hostility;
 use local::model::{Failures, Model, Queue, QueueMapping, Route, Schedule, Table};
 use local::stack::{Addresses, Listeners, Settings, Stack, StartError};
@@ -34,6 +35,7 @@ fn settings(folder: &Path) -> Settings {
         hostility: Hostility::default(),
         kill_every: None,
         visibility_timeout: None,
+        calls: Noting::Off,
     }
 }
 

@@ -7,4 +7,5 @@ mod intrinsics;
 mod project;
 mod schedules;
 mod support;
+mod topology;
 mod unsupported;
