@@ -189,6 +189,11 @@ def a_loop_that_nobody_means(project: Project) -> None:
     function(project, "game-ended")["RecursiveLoop"] = "Allow"
 
 
+@breaks(rules.consumers_publish_what_they_say)
+def a_consumer_that_publishes_without_a_record(project: Project) -> None:
+    project.topology["consumers"][0]["publishes"] = ["order_paid"]
+
+
 @breaks(rules.the_relay_sends_to_the_queues_of_the_topology)
 def a_queue_that_the_relay_may_not_send_to(project: Project) -> None:
     statement(project, "OutboxRelay", "SendEvents")["Resource"].remove(project.stack.queue_arn("fan-out"))

@@ -13,6 +13,7 @@ TIMEOUTS_HIDDEN = 6
 FIFO_BATCH_MAX = 10
 CONCURRENCY_MIN = 2
 EXPIRES_AT = "expires_at"
+WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 
 
 @dataclass
@@ -200,6 +201,16 @@ def loops_are_allowed_where_they_are_meant(project: Project) -> Iterable[str]:
             yield f"{function} {told}"
 
 
+def consumers_publish_what_they_say(project: Project) -> Iterable[str]:
+    """An event is part of a record: whoever writes records publishes, and nobody else does."""
+    for consumer in project.topology["consumers"]:
+        calls = project.calls.get(f"{project.stack.prefix}-{consumer['name']}", {})
+        written = {table for action in WRITES for table in calls.get(action, [])}
+        writes = any(table.endswith(f"/{project.stack.prefix}-records") for table in written)
+        if writes != bool(consumer["publishes"]):
+            yield f"{consumer['name']} publishes {consumer['publishes']} and {'writes' if writes else 'never writes'} records"
+
+
 def the_relay_sends_to_the_queues_of_the_topology(project: Project) -> Iterable[str]:
     topology = project.topology
     relay = project.stack.functions().get(topology["relay"])
@@ -231,5 +242,6 @@ RULES: list[Callable[[Project], Iterable[str]]] = [
     everything_is_encrypted,
     logs_are_kept_for_a_time,
     loops_are_allowed_where_they_are_meant,
+    consumers_publish_what_they_say,
     the_relay_sends_to_the_queues_of_the_topology,
 ]
