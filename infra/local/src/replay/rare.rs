@@ -4,6 +4,7 @@
 
 use std::time::SystemTime;
 
+use axum::body::Bytes;
 use dynoxide::actions::put_item::PutItemRequest;
 use events::{EventId, Timestamp};
 use queue::SendRequest;
@@ -41,6 +42,7 @@ pub async fn rare_paths(stack: &Stack, screen: &Screen) -> Result<(), ReplayErro
     let client = Client::new(stack.addresses().api_url(), 0.0, 0)?;
     send_requests(&client).await?;
     pay_in_parts(&client).await?;
+    invoke_on_schedule(stack).await?;
     wait_until_quiet(stack).await?;
     for mapping in &stack.model().queue_mappings {
         send_foreign_message(stack, &mapping.queue)?;
@@ -68,6 +70,15 @@ fn send_foreign_message(stack: &Stack, queue: &str) -> Result<(), ReplayError> {
     let id = || is_fifo.then(|| "foreign".to_owned());
     let message = SendRequest { group_id: id(), deduplication_id: id(), ..SendRequest::from_body(FOREIGN) };
     stack.broker().send(&name, message).map(|_| ()).map_err(|error| wrong(&error))
+}
+
+/// Invokes the functions that only the clock leads to, which may not have come to their turn.
+async fn invoke_on_schedule(stack: &Stack) -> Result<(), ReplayError> {
+    for schedule in &stack.model().schedules {
+        let invoked = stack.functions().invoke(&schedule.function, Bytes::from_static(b"{}")).await;
+        invoked.map_err(|error| wrong(&error))?;
+    }
+    Ok(())
 }
 
 /// Places an order and pays it in parts: its events are more than a snapshot is made for.
