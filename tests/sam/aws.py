@@ -14,18 +14,19 @@ import yaml
 
 REGION = "us-east-1"
 PREFIX = "players-engine"
+LOOPBACK = "127.0.0.1"
 START_SECONDS_MAX = 60
 
 
 @contextmanager
-def emulator():
+def emulator(host: str = LOOPBACK):
     """Runs the emulator on a free port; yields its address. The functions that it starts inherit its environment."""
     port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
+    endpoint = f"http://{host}:{port}"
     environment = {
         **os.environ,
         "GATEWAY_PORT": str(port),
-        "BIND_HOST": "127.0.0.1",
+        "BIND_HOST": host,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -39,7 +40,7 @@ def emulator():
             ["ministack"], env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            wait_for(lambda: listening(port), START_SECONDS_MAX, f"the emulator does not start, see {log}")
+            wait_for(lambda: listening(port, host), START_SECONDS_MAX, f"the emulator does not start, see {log}")
             yield endpoint
         finally:
             # Its whole group: the functions are processes of its own.
@@ -124,13 +125,13 @@ def load(template: Path) -> dict:
 
 def free_port() -> int:
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.bind((LOOPBACK, 0))
         return listener.getsockname()[1]
 
 
-def listening(port: int) -> bool:
+def listening(port: int, host: str = LOOPBACK) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def wait_for(condition, seconds_max: float, otherwise: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import samcli
 
 import aws
+import story
 import tokens
 
 EMULATOR = Path(samcli.__file__).parent / "local" / "rapid" / "aws-lambda-rie-x86_64"
@@ -30,7 +31,7 @@ def main(build: Path) -> None:
         # The request path first: what consumers decide on has to be there.
         for name, template, function in sorted(functions, key=lambda one: one[2]["binary"] != "api"):
             with running(template.parent / "Function" / "bootstrap", function, endpoint) as invoke:
-                checked = check(function["binary"], invoke)
+                checked = check(function["binary"], template, invoke)
             print(f"{name}: {checked} events answered as expected")
         expect("relay-rejected", messages(endpoint, "relay-rejected"), ["ObjectCreated:Put"])
         expect("game-ended", messages(endpoint, "game-ended"), ["game_ended"])
@@ -123,10 +124,10 @@ def invoke(port: int, event) -> dict:
         return json.loads(answer.read())
 
 
-def check(binary: str, invoke) -> int:
+def check(binary: str, template: Path, invoke) -> int:
     """Sends a function all its events. Returns how many."""
     if binary == "api":
-        return check_api(invoke)
+        return check_api(story.requests(template), invoke)
     if binary == "canary":
         return check_canary(invoke)
     if binary == "outbox-relay":
@@ -166,16 +167,18 @@ def version(endpoint: str, table: str, key: str) -> str:
     return found["Item"]["version"]["N"]
 
 
-def check_api(invoke) -> int:
-    requests = json.loads((EVENTS / "api.json").read_text())
+def check_api(requests: list[dict], invoke) -> int:
     for request in requests:
-        answer = invoke(http(request))
-        if answer.get("statusCode") != request["status"]:
-            sys.exit(f"api: {request['method']} {request['path']} answers {answer}")
+        check_request(request, invoke)
     foreign = invoke(generated("apigateway", "http-api-proxy"))
     if foreign.get("statusCode") != 404:
         sys.exit(f"api: a path that is not its own answers {foreign}")
     return len(requests) + 1
+
+
+def check_request(request: dict, invoke) -> None:
+    answer = invoke(http(request))
+    story.check(request, answer.get("statusCode"), answer.get("body") or "null")
 
 
 def http(request: dict) -> dict:

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::calls::Noting;
 use crate::mapping::{Hostility, Order};
 
 /// Name of the template that is looked for.
@@ -69,11 +70,21 @@ pub struct CommandLine {
     /// How deliveries are disturbed.
     #[command(flatten)]
     pub hostility: HostilityOptions,
+
+    /// What becomes of the calls that functions make.
+    #[command(flatten)]
+    pub calls: CallOptions,
 }
 
 /// What to do instead of running the stack.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
+    /// Shows which events go through which queues to which consumers: a table, and a graph for Mermaid
+    Topology {
+        /// Prints what the code says, for tools
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints a token for the HTTP API of any stack that runs on this machine
     Token(TokenOptions),
 }
@@ -205,6 +216,26 @@ pub struct HostilityOptions {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+}
+
+/// What becomes of the calls that functions make of DynamoDB and SQS.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Calls")]
+pub struct CallOptions {
+    /// Tries rare paths as well after the comparison, and adds all calls of the functions to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["empty", "known_calls"])]
+    pub record_calls: Option<PathBuf>,
+
+    /// Ends with exit code 1 if a function makes a call that this file does not list
+    #[arg(long, value_name = "FILE", conflicts_with = "empty")]
+    pub known_calls: Option<PathBuf>,
+}
+
+impl CallOptions {
+    /// Returns whether calls have to be noted.
+    pub fn noting(&self) -> Noting {
+        if self.record_calls.is_some() || self.known_calls.is_some() { Noting::On } else { Noting::Off }
+    }
 }
 
 /// Visibility timeout under `--kill-every`: with the declared one a killed batch would be away for minutes.

@@ -2,6 +2,7 @@
 //! Contains no business logic; what a queue does is in the crate `queue`.
 
 pub mod binaries;
+pub mod calls;
 pub mod command_line;
 pub mod gateway;
 pub mod issuer;
@@ -18,3 +19,4 @@ pub mod stack;
 pub mod status;
 pub mod tables;
 pub mod template;
+pub mod topology;

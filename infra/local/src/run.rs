@@ -11,15 +11,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::binaries::{self, BuildError};
+use crate::calls::{Record, RecordError};
 use crate::command_line::{Command, CommandLine, NoTemplate, TokenOptions};
 use crate::issuer::{self, Grant, Issuer, KeyError, SigningKey};
 use crate::lambda::REGION;
 use crate::logs;
 use crate::model::Model;
-use crate::replay::{ReplayError, Verdict, replay};
+use crate::replay::{ReplayError, Verdict, rare_paths, replay};
 use crate::stack::{Addresses, Listeners, Settings, Stack, StartError};
 use crate::status::Screen;
 use crate::template::{self, TemplateError};
+use crate::topology::{Topology, picture, table};
 
 /// Exit code of a replay whose result is not what it should be.
 const DIFFERENT: u8 = 1;
@@ -86,6 +88,9 @@ pub enum RunError {
     /// The replay came to no comparison.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// The calls of functions cannot be written down or compared.
+    #[error(transparent)]
+    Calls(#[from] RecordError),
     /// Signals cannot be listened to.
     #[error("cannot listen to signals")]
     Signals {
@@ -102,7 +107,7 @@ pub async fn run(line: CommandLine) -> ExitCode {
         eprintln!("error: {}", chain(&error));
         match error {
             // The stack ran, but nothing could be compared.
-            RunError::Replay(_) => ExitCode::from(DIFFERENT),
+            RunError::Replay(_) | RunError::Calls(_) => ExitCode::from(DIFFERENT),
             RunError::NoTemplate(_)
             | RunError::Template(_)
             | RunError::Logs { .. }
@@ -133,6 +138,11 @@ async fn run_on(screen: &Screen, line: &CommandLine) -> Result<ExitCode, RunErro
             println!("{}", token(&issuer, options)?);
             Ok(ExitCode::SUCCESS)
         }
+        Some(Command::Topology { json }) => {
+            let topology = Topology::of_code();
+            print!("{}", if *json { topology.json() + "\n" } else { shown(&topology, &model) });
+            Ok(ExitCode::SUCCESS)
+        }
         None => run_stack(screen, line, &mut signals, &template, model).await,
     }
 }
@@ -147,6 +157,11 @@ fn issuer(line: &CommandLine, model: &Model) -> Result<Option<Issuer>, KeyError>
 fn token(issuer: &Issuer, options: &TokenOptions) -> Result<String, KeyError> {
     let lifetime = Duration::from_secs(options.seconds.into());
     issuer.token(&Grant { subject: &options.player, scopes: &options.scopes, lifetime })
+}
+
+/// Returns a topology for readers.
+fn shown(topology: &Topology, model: &Model) -> String {
+    format!("{}\n```mermaid\n{}```\n", table(topology, model), picture(topology, model))
 }
 
 async fn run_stack(
@@ -182,7 +197,7 @@ async fn work(line: &CommandLine, stack: &Stack, screen: &Screen, signals: &mut 
         return Ok(ExitCode::SUCCESS);
     }
     let verdict = tokio::select! {
-        verdict = replay(&line.replay, &line.hostility, stack, screen) => verdict?,
+        verdict = replay_noting_calls(line, stack, screen) => verdict?,
         () = signals.received() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     if !line.once {
@@ -193,6 +208,21 @@ async fn work(line: &CommandLine, stack: &Stack, screen: &Screen, signals: &mut 
         Verdict::Same => ExitCode::SUCCESS,
         Verdict::Different => ExitCode::from(DIFFERENT),
     })
+}
+
+/// Replays what is asked for, and writes down or compares the calls that functions have made.
+async fn replay_noting_calls(line: &CommandLine, stack: &Stack, screen: &Screen) -> Result<Verdict, RunError> {
+    let verdict = replay(&line.replay, &line.hostility, stack, screen).await?;
+    if let Some(path) = &line.calls.record_calls {
+        rare_paths(stack, screen).await?;
+        stack.calls().unwrap_or_default().add_to(path)?;
+        screen.say(&format!("the calls of the functions are in {}", path.display()));
+    }
+    let Some(path) = &line.calls.known_calls else { return Ok(verdict) };
+    let unknown = stack.calls().unwrap_or_default().not_in(&Record::read(path)?);
+    let listed: String = unknown.iter().map(|call| format!("\n  {call}")).collect();
+    screen.say(&format!("calls that {} does not list: {}{listed}", path.display(), unknown.len()));
+    Ok(if unknown.is_empty() { verdict } else { Verdict::Different })
 }
 
 /// Ctrl-C and SIGTERM.
@@ -251,6 +281,7 @@ fn settings(line: &CommandLine, binaries: PathBuf, logs: &Path, issuer: Option<I
         hostility: line.hostility.deliveries(),
         kill_every: line.hostility.kill_every,
         visibility_timeout: line.hostility.visibility_timeout(),
+        calls: line.calls.noting(),
     }
 }
 

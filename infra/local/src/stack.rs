@@ -13,6 +13,7 @@ use dynoxide::Database;
 use queue::Counts;
 use tokio::task::JoinSet;
 
+use crate::calls::{Noting, Record, Witness};
 use crate::gateway::Gateway;
 use crate::issuer::Issuer;
 use crate::lambda::Functions;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub kill_every: Option<Duration>,
     /// Visibility timeout of deliveries to functions instead of the queues' own.
     pub visibility_timeout: Option<Duration>,
+    /// Whether the calls of functions are noted.
+    pub calls: Noting,
 }
 
 /// Where a stack answers.
@@ -95,6 +98,7 @@ pub struct Stack {
     tasks: JoinSet<()>,
     receiver: Receiver,
     issuer: Option<Issuer>,
+    witness: Option<Witness>,
     _tables: tables::Server,
 }
 
@@ -146,6 +150,11 @@ impl Stack {
     /// Returns whose tokens the HTTP API takes, if it takes any.
     pub fn issuer(&self) -> Option<&Issuer> {
         self.issuer.as_ref()
+    }
+
+    /// Returns the calls that functions have made, if they are noted.
+    pub fn calls(&self) -> Option<Record> {
+        self.witness.as_ref().map(Witness::record)
     }
 
     /// Returns the functions.

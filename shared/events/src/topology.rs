@@ -331,6 +331,57 @@ impl Consumer {
             Self::OrderChanged => QueueOrder::FifoByAggregate,
         }
     }
+
+    /// Returns the types of the events that it writes itself. One that it gets as well comes back to it.
+    pub const fn publishes(self) -> &'static [EventType] {
+        match self {
+            Self::FanOut => &[EventType::FanOutAdvanced, EventType::NotificationRequested],
+            Self::GameEnded
+            | Self::GameEndedStatistics
+            | Self::PlayerChanged
+            | Self::PostChanged
+            | Self::ReactionChanged
+            | Self::FollowChanged
+            | Self::Activity
+            | Self::ActivePlayers
+            | Self::NotificationRequested
+            | Self::OrderChanged => &[],
+        }
+    }
+
+    /// Returns what it depends on outside the stack, which may be away for hours.
+    pub const fn external(self) -> Option<&'static str> {
+        match self {
+            Self::NotificationRequested => Some("webhook"),
+            Self::GameEnded
+            | Self::GameEndedStatistics
+            | Self::PlayerChanged
+            | Self::PostChanged
+            | Self::ReactionChanged
+            | Self::FollowChanged
+            | Self::Activity
+            | Self::ActivePlayers
+            | Self::FanOut
+            | Self::OrderChanged => None,
+        }
+    }
+
+    /// Returns what it keeps true, in a few words.
+    pub const fn keeps(self) -> &'static str {
+        match self {
+            Self::GameEnded => "board rows, histogram",
+            Self::GameEndedStatistics => "results by day, claim",
+            Self::PlayerChanged => "names, visibility",
+            Self::PostChanged => "posts, counts",
+            Self::ReactionChanged => "reactions, counts",
+            Self::FollowChanged => "both sides, counts",
+            Self::Activity => "events by day, claim",
+            Self::ActivePlayers => "players by day",
+            Self::FanOut => "notifications, next position",
+            Self::NotificationRequested => "inbox, delivery",
+            Self::OrderChanged => "views, snapshot, gap",
+        }
+    }
 }
 
 impl fmt::Display for Consumer {

@@ -96,9 +96,11 @@ fn open_log(logs: &Path, function: &str) -> io::Result<File> {
 }
 
 /// Returns the variables that the Lambda service itself sets.
-fn lambda_environment(function: &Function, runtime_api: SocketAddr) -> [(&'static str, String); 13] {
+fn lambda_environment(function: &Function, runtime_api: SocketAddr) -> [(&'static str, String); 14] {
     [
         ("_HANDLER", "bootstrap".to_owned()),
+        // Each has credentials of its own, as in Lambda: so it can be told who asks for what.
+        ("AWS_ACCESS_KEY_ID", function.name.clone()),
         ("AWS_DEFAULT_REGION", REGION.to_owned()),
         ("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory_mib.to_string()),
@@ -138,6 +140,7 @@ mod tests {
         assert_eq!(variables["AWS_LAMBDA_FUNCTION_NAME"], "prefix-api");
         assert_eq!(variables["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"], "256");
         assert_eq!(variables["AWS_LAMBDA_FUNCTION_VERSION"], "$LATEST");
+        assert_eq!(variables["AWS_ACCESS_KEY_ID"], "prefix-api");
         assert_eq!(variables["AWS_REGION"], "us-east-1");
     }
 }

@@ -14,6 +14,7 @@ mod generated;
 mod intruders;
 mod lag;
 mod orders;
+mod rare;
 mod social;
 
 use std::fmt::Write as _;
@@ -41,6 +42,7 @@ use fold::Fold;
 use game::{Game, real_games};
 use generated::generated_games;
 use lag::{LagProbe, Percentiles};
+pub use rare::rare_paths;
 
 /// How long the stack may take to become quiet after the last command.
 const QUIET_WITHIN: Duration = Duration::from_secs(900);
@@ -78,6 +80,12 @@ pub enum ReplayError {
     NoTable {
         /// What the name should end in.
         name: &'static str,
+    },
+    /// What rare paths are tried with is wrong.
+    #[error("a rare path cannot be tried: {reason}")]
+    RarePath {
+        /// What is wrong.
+        reason: String,
     },
 }
 

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{Addresses, RunningQueueMapping, RunningStreamMapping, Settings, Stack};
+use crate::calls::{Noting, Witness};
 use crate::gateway::Gateway;
 use crate::issuer::Issuer;
 use crate::lambda::{Functions, InvokeError, Processes, Scaling};
@@ -53,6 +54,13 @@ pub enum StartError {
     /// No port is left for the receiver of notifications.
     #[error("cannot receive notifications")]
     Receiver {
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No port is left for the witness of calls.
+    #[error("cannot note calls")]
+    Witness {
         /// What the operating system said.
         #[source]
         source: std::io::Error,
@@ -136,7 +144,9 @@ impl Stack {
         let broker = Broker::default();
         let queue_failed = |(queue, source)| StartError::Queue { queue, source };
         broker.create_declared(&model.queues).map_err(queue_failed)?;
-        let functions = Arc::new(Functions::new(&model.functions, &scaling(&listeners.addresses, settings)));
+        let witness = witness(&listeners.addresses, settings).await?;
+        let scaling = scaling(&listeners.addresses, witness.as_ref(), settings);
+        let functions = Arc::new(Functions::new(&model.functions, &scaling));
         let keys = settings.issuer.as_ref().map(Issuer::public_keys).unwrap_or_default();
         let gateway = Arc::new(Gateway::new(&model.routes, &functions, settings.api_concurrency, keys)?);
         let tables = tables::Server::start(listeners.dynamodb, database.clone());
@@ -152,6 +162,7 @@ impl Stack {
             tasks: JoinSet::new(),
             receiver,
             issuer: settings.issuer.clone(),
+            witness,
             _tables: tables,
             model,
         };
@@ -225,11 +236,21 @@ impl Stack {
     }
 }
 
-fn scaling(addresses: &Addresses, settings: &Settings) -> Scaling {
+async fn witness(addresses: &Addresses, settings: &Settings) -> Result<Option<Witness>, StartError> {
+    match settings.calls {
+        Noting::Off => Ok(None),
+        Noting::On => Witness::start(addresses).await.map(Some).map_err(|source| StartError::Witness { source }),
+    }
+}
+
+fn scaling(addresses: &Addresses, witness: Option<&Witness>, settings: &Settings) -> Scaling {
+    let (dynamodb_url, sqs_url) = match witness {
+        Some(witness) => (witness.dynamodb_url().to_owned(), witness.sqs_url().to_owned()),
+        None => (addresses.dynamodb_url(), addresses.sqs_url()),
+    };
     let environment = [
-        ("AWS_ACCESS_KEY_ID", "local".to_owned()),
-        ("AWS_ENDPOINT_URL_DYNAMODB", addresses.dynamodb_url()),
-        ("AWS_ENDPOINT_URL_SQS", addresses.sqs_url()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url),
+        ("AWS_ENDPOINT_URL_SQS", sqs_url),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
         ("AWS_SESSION_TOKEN", "local".to_owned()),
     ];

@@ -14,3 +14,4 @@ mod receiver;
 mod runtime;
 mod stream_mapping;
 mod whole;
+mod witness;

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use local::calls::Noting;
 use local::mapping::Hostility;
 use local::model::{Access, Failures, Model, Queue, QueueMapping, Route, Schedule, Table};
 use local::stack::{Addresses, Listeners, Settings, Stack, StartError};
@@ -35,6 +36,7 @@ fn settings(folder: &Path) -> Settings {
         hostility: Hostility::default(),
         kill_every: None,
         visibility_timeout: None,
+        calls: Noting::Off,
     }
 }
 

@@ -8,4 +8,5 @@ mod intrinsics;
 mod project;
 mod schedules;
 mod support;
+mod topology;
 mod unsupported;

@@ -16,11 +16,11 @@ const HOUR: u64 = 3_600;
 /// What everybody who counts is told.
 const METRICS: (&str, &str) = ("METRICS_NAMESPACE", "players-engine");
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap().to_owned()
 }
 
-fn project(parameters: &[(&str, &str)]) -> Model {
+pub(crate) fn project(parameters: &[(&str, &str)]) -> Model {
     let parameters: BTreeMap<String, String> =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     read(&root().join("template.yaml"), &parameters).unwrap()
