@@ -24,6 +24,7 @@ use domain::fan_out::FanOut;
 use domain::graph::FollowGraph;
 use domain::inbox::Inbox;
 use events::{Consumer, EventId, TraceId};
+use lambda_http::request::RequestContext;
 use operations::trace::{Folder, Life, Logs, StepKind};
 use outbox_relay::Relay;
 use serde_json::{Value, json};
@@ -105,13 +106,20 @@ impl Stack {
         *self.running.lock().unwrap() = function;
     }
 
-    async fn request(&self, method: &str, path: &str, header: Option<(&str, &str)>, body: Value) -> StatusCode {
+    /// Sends a request of a player whose token the gateway has accepted.
+    async fn request(
+        &self,
+        player: &str,
+        (method, path): (&str, &str),
+        header: Option<(&str, &str)>,
+        body: Value,
+    ) -> StatusCode {
         self.run("api");
         let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         if let Some((name, value)) = header {
             request = request.header(name, value);
         }
-        let request = request.body(Body::from(body.to_string())).unwrap();
+        let request = request.extension(accepted(player)).body(Body::from(body.to_string())).unwrap();
         self.api.clone().oneshot(request).await.unwrap().status()
     }
 
@@ -190,6 +198,14 @@ async fn webhook(letters: &Letters) -> String {
     url
 }
 
+/// Returns what the gateway hands over with a request of a player.
+fn accepted(player: &str) -> RequestContext {
+    let http = json!({"method": "POST", "path": "/", "protocol": "", "sourceIp": "", "userAgent": ""});
+    let authorizer = json!({"jwt": {"claims": {"sub": player}, "scopes": null}});
+    let context = json!({"stage": "$default", "timeEpoch": 0, "http": http, "authorizer": authorizer});
+    RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap())
+}
+
 /// Lets one player follow another under a header, until the other is told, and returns the life of the event and the letters.
 async fn follow(header: Option<(&str, &str)>) -> (Life, Vec<HeaderMap>) {
     let folder = tempfile::tempdir().unwrap();
@@ -200,9 +216,10 @@ async fn follow(header: Option<(&str, &str)>) -> (Life, Vec<HeaderMap>) {
     let mut stack = Stack::start(running, webhook(&letters).await).await;
     for player in ["ann", "bob"] {
         let body = json!({"player_id": player, "username": player});
-        assert_eq!(stack.request("POST", "/players", None, body).await, StatusCode::CREATED);
+        assert_eq!(stack.request(player, ("POST", "/players"), None, body).await, StatusCode::CREATED);
     }
-    assert_eq!(stack.request("PUT", "/players/ann/follows/bob", header, json!({})).await, StatusCode::CREATED);
+    let follow = ("PUT", "/players/ann/follows/bob");
+    assert_eq!(stack.request("ann", follow, header, json!({})).await, StatusCode::CREATED);
     for _ in 0..2 {
         stack.relay().await;
         stack.consume().await;
