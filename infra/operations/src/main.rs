@@ -1,4 +1,4 @@
-//! `cargo run -p operations -- dead-letters list`. See `--help`.
+//! `cargo run --bin operations -- dead-letters list`. See `--help`.
 
 use std::process::ExitCode;
 

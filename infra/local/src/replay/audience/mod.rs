@@ -114,7 +114,7 @@ impl Stage<'_> {
         let told = started.elapsed();
         let rate = |elapsed: Duration| self.cast.followers.len() as f64 / elapsed.as_secs_f64();
         self.screen.say(&format!(
-            "a post to {} followers in {} ranges: all pages after {:.2} s ({:.0}/s), all inboxes and letters after {:.2} s ({:.0}/s)",
+            "a post to {} followers, cut into ranges: {}; all pages after {:.2} s ({:.0}/s), all inboxes and letters after {:.2} s ({:.0}/s)",
             self.cast.followers.len(),
             progress.ranges,
             paged.as_secs_f64(),
