@@ -1,4 +1,4 @@
-//! The topology as a graph that Mermaid draws: https://mermaid.js.org/syntax/flowchart.html.
+//! The topology as a graph that Mermaid draws (<https://mermaid.js.org/syntax/flowchart.html>).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
