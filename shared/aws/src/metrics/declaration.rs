@@ -67,6 +67,12 @@ pub enum Dimension {
     Function,
 }
 
+/// Whom a metric is measured of.
+enum MeasuredOf {
+    EachConsumer,
+    Function(&'static str),
+}
+
 /// What a metric counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
@@ -133,37 +139,22 @@ impl Metric {
 
     /// Returns what its values are told apart by.
     pub const fn dimension(self) -> Dimension {
-        match self {
-            Self::Published
-            | Self::Processed
-            | Self::BatchRecords
-            | Self::Applied
-            | Self::Duplicate
-            | Self::Stale
-            | Self::Ignored
-            | Self::Waiting
-            | Self::Unresolved
-            | Self::Rejected
-            | Self::Retried
-            | Self::LagMs
-            | Self::LedgerCalls
-            | Self::WriteUnits
-            | Self::CanaryArrived
-            | Self::CanaryLagMs => Dimension::Consumer,
-            Self::RelayRejected
-            | Self::RelayHeld
-            | Self::LatencyMs
-            | Self::Success
-            | Self::ClientError
-            | Self::ServerError => Dimension::Function,
+        match self.measured_of() {
+            MeasuredOf::EachConsumer => Dimension::Consumer,
+            MeasuredOf::Function(_) => Dimension::Function,
         }
     }
 
     /// Returns whom it is measured of: the values of its dimension.
     pub fn subjects(self) -> Vec<&'static str> {
+        match self.measured_of() {
+            MeasuredOf::EachConsumer => Consumer::ALL.map(Consumer::as_str).to_vec(),
+            MeasuredOf::Function(function) => vec![function],
+        }
+    }
+
+    const fn measured_of(self) -> MeasuredOf {
         match self {
-            Self::RelayRejected | Self::RelayHeld => vec![RELAY],
-            Self::LatencyMs | Self::Success | Self::ClientError | Self::ServerError => vec![API],
             Self::Published
             | Self::Processed
             | Self::BatchRecords
@@ -179,7 +170,9 @@ impl Metric {
             | Self::LedgerCalls
             | Self::WriteUnits
             | Self::CanaryArrived
-            | Self::CanaryLagMs => Consumer::ALL.map(Consumer::as_str).to_vec(),
+            | Self::CanaryLagMs => MeasuredOf::EachConsumer,
+            Self::RelayRejected | Self::RelayHeld => MeasuredOf::Function(RELAY),
+            Self::LatencyMs | Self::Success | Self::ClientError | Self::ServerError => MeasuredOf::Function(API),
         }
     }
 
