@@ -9,6 +9,7 @@ use aws::ledger::DynamoLedger;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use consumer::{Attempt, Clock, CommitError, Draft, FetchError, Ledger, Scope};
 use domain::{Key, Need, State, Table, Write};
@@ -82,12 +83,7 @@ impl Tables {
     ) -> Result<Page, RebuildError> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let scan = self
-            .scans
-            .scan()
-            .table_name(self.names.name(Table::Records))
-            .consistent_read(true)
-            .limit(limit)
-            .set_exclusive_start_key(after.map(start))
+            .scan(after, limit)
             .filter_expression("begins_with(#p, :p) AND #s = :s")
             .projection_expression("#p")
             .expression_attribute_names("#p", PARTITION_KEY)
@@ -98,6 +94,12 @@ impl Tables {
         let partitions = page.items().iter().filter_map(|item| part(item, PARTITION_KEY)).collect();
         let end = page.last_evaluated_key().and_then(end);
         Ok(Page { partitions, records: u64::try_from(page.scanned_count).unwrap_or(0), end })
+    }
+
+    /// Makes a consistent scan of the records behind a position.
+    fn scan(&self, after: Option<&(String, String)>, limit: i32) -> ScanFluentBuilder {
+        let scan = self.scans.scan().table_name(self.names.name(Table::Records));
+        scan.consistent_read(true).limit(limit).set_exclusive_start_key(after.map(start))
     }
 
     /// Looks at some records and returns the events of those whose event was minted from the first moment on and before the
@@ -111,12 +113,7 @@ impl Tables {
         // Ids of version 7 are in the order of their moments, as text too.
         let first = |moment| AttributeValue::S(EventId::mint(moment, [0; 10]).to_string());
         let scan = self
-            .scans
-            .scan()
-            .table_name(self.names.name(Table::Records))
-            .consistent_read(true)
-            .limit(limit)
-            .set_exclusive_start_key(after.map(start))
+            .scan(after, limit)
             .filter_expression("#event.#id >= :since AND #event.#id < :until")
             .projection_expression("#event")
             .expression_attribute_names("#event", EVENT)
