@@ -13,6 +13,7 @@ use domain::orders::{EventRecord, Order, OrderLine, OrderViews, Snapshot};
 use domain::{Attributes, Key, Table};
 use events::{Consumer, Event, Timestamp};
 use operations::rebuild::{Begin, OrderRebuild, Progress, RebuildError, Report};
+use operations::tables::TablesError;
 use serde_json::json;
 use testkit::contract::Subject;
 use testkit::sample::{event_record, now, order_history, order_id};
@@ -202,7 +203,7 @@ async fn an_interrupted_rebuild_goes_on_where_it_ended() {
     };
     let first = noted(fail);
     let failed = shop.rebuild(Begin::WhereItEnded, &first).await;
-    assert!(matches!(failed, Err(RebuildError::Fetch(_))), "{failed:?}");
+    assert!(matches!(failed, Err(RebuildError::Tables(TablesError::Fetch(_)))), "{failed:?}");
     let (records, orders) = *first.pages.borrow().last().unwrap();
     assert!(records >= 3 * PAGE_RECORDS as u64 && orders < 12, "{orders} orders of {records} records");
 

@@ -6,8 +6,7 @@ use domain::orders::{GAPS, Gap};
 use domain::{Need, Range, Table};
 use serde::Serialize;
 
-use crate::rebuild::RebuildError;
-use crate::tables::Tables;
+use crate::tables::{Tables, TablesError};
 
 /// Rows that are read at once. Gaps that have closed leave tombstones between those that are open.
 const PAGE_ROWS: usize = 500;
@@ -21,7 +20,7 @@ pub struct OpenGap(pub Gap);
 ///
 /// # Errors
 /// The views cannot be read.
-pub async fn page(tables: &Tables, after: &str) -> Result<(Vec<OpenGap>, Option<String>), RebuildError> {
+pub async fn page(tables: &Tables, after: &str) -> Result<(Vec<OpenGap>, Option<String>), TablesError> {
     let (partition, after) = (GAPS.to_owned(), after.to_owned());
     let range = Range { table: Table::Views, partition, after, limit: PAGE_ROWS };
     let state = tables.fetch([Need::Range(range.clone())]).await?;

@@ -1,11 +1,8 @@
 //! Making the views of orders anew from the event store, order by order, while the consumer goes on. What is right already
 //! stays as it is; what the consumer changes meanwhile is looked at again.
 
-use std::error::Error;
-
 use aws::items::TableNames;
 use aws_sdk_dynamodb::Client;
-use consumer::{CommitError, FetchError, PlanError};
 use domain::orders::{
     EventRecord, FOLD_MAX, Gap, Order, OrderLine, SNAPSHOT_EVERY, Snapshot, Wait, event_sort_key, partition,
     view_writes,
@@ -17,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::checkpoint::Checkpoint;
-use crate::tables::{Tables, Written};
+use crate::tables::{Tables, TablesError, Written};
 
 /// Records that are looked at between two checkpoints.
 const PAGE_RECORDS: i32 = 1_000;
@@ -61,18 +58,9 @@ pub trait Progress {
 /// Why a rebuild ended early. Another run goes on behind the last page that was done.
 #[derive(Debug, Error)]
 pub enum RebuildError {
-    /// The table of records, or a row to be removed, did not answer.
-    #[error("a table did not answer")]
-    Read(#[source] Box<dyn Error + Send + Sync>),
-    /// Rows could not be read.
-    #[error("rows could not be read")]
-    Fetch(#[source] FetchError),
-    /// Rows could not be written.
-    #[error("rows could not be written")]
-    Write(#[source] CommitError),
-    /// Rows cannot be written together.
-    #[error("rows cannot be written")]
-    Plan(#[source] PlanError),
+    /// The tables could not be read or written.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
     /// A row is not what this code makes.
     #[error("a row cannot be made")]
     Row(#[from] RowError),
@@ -240,7 +228,7 @@ impl OrderRebuild {
                 return Ok(Written::Refused);
             }
         }
-        if repair.writes.is_empty() { Ok(Written::Done) } else { self.tables.write(repair.writes).await }
+        if repair.writes.is_empty() { Ok(Written::Done) } else { Ok(self.tables.write(repair.writes).await?) }
     }
 }
 

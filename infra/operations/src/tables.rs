@@ -1,7 +1,6 @@
 //! What operations ask of the tables: scans, rows and ranges, and plans. Everything that may pass by itself is tried again here.
 
 use std::collections::{BTreeSet, HashMap};
-use std::error::Error;
 use std::time::Duration;
 
 use aws::items::{EVENT, Item, PARTITION_KEY, REVISION, SORT_KEY, TableNames, key_item, number};
@@ -11,19 +10,39 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use consumer::{Attempt, Clock, CommitError, Draft, FetchError, Ledger, Scope};
-use domain::{Key, Need, State, Table, Write};
+use consumer::{Attempt, Clock, CommitError, Draft, FetchError, Ledger, PlanError, Scope};
+use domain::{Key, Need, RowError, State, Table, Write};
 use events::{Consumer, EventId, Timestamp};
 use serde_json::Value;
+use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::dead_letters::Records;
-use crate::rebuild::RebuildError;
 
 /// How often a call is made while the tables are busy.
 const CALLS_MAX: u32 = 7;
 /// Upper bound of the wait before the second call; it doubles each time.
 const WAIT_MIN: Duration = Duration::from_millis(50);
+
+/// Why the tables could not be read or written.
+#[derive(Debug, Error)]
+pub enum TablesError {
+    /// The table of records, or a row to be removed, did not answer.
+    #[error("a table did not answer")]
+    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Rows could not be read.
+    #[error("rows could not be read")]
+    Fetch(#[source] FetchError),
+    /// Rows could not be written.
+    #[error("rows could not be written")]
+    Write(#[source] CommitError),
+    /// Rows cannot be written together.
+    #[error("rows cannot be written")]
+    Plan(#[source] PlanError),
+    /// A row is not what this code makes.
+    #[error("a row cannot be understood")]
+    Row(#[from] RowError),
+}
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +86,9 @@ impl Tables {
     }
 
     /// Returns about how many records there are: DynamoDB counts them every six hours.
-    pub(crate) async fn records(&self) -> Result<u64, RebuildError> {
+    pub(crate) async fn records(&self) -> Result<u64, TablesError> {
         let described = self.scans.describe_table().table_name(self.names.name(Table::Records)).send().await;
-        let described = described.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let described = described.map_err(|error| TablesError::Read(Box::new(error)))?;
         let count = described.table.and_then(|table| table.item_count).unwrap_or(0);
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -80,7 +99,7 @@ impl Tables {
         (prefix, sort): (&str, &str),
         after: Option<&(String, String)>,
         limit: i32,
-    ) -> Result<Page, RebuildError> {
+    ) -> Result<Page, TablesError> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let scan = self
             .scan(after, limit)
@@ -90,7 +109,7 @@ impl Tables {
             .expression_attribute_names("#s", SORT_KEY)
             .expression_attribute_values(":p", text(prefix))
             .expression_attribute_values(":s", text(sort));
-        let page = scan.send().await.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let page = scan.send().await.map_err(|error| TablesError::Read(Box::new(error)))?;
         let partitions = page.items().iter().filter_map(|item| part(item, PARTITION_KEY)).collect();
         let end = page.last_evaluated_key().and_then(end);
         Ok(Page { partitions, records: u64::try_from(page.scanned_count).unwrap_or(0), end })
@@ -109,7 +128,7 @@ impl Tables {
         (since, until): (Timestamp, Timestamp),
         after: Option<&(String, String)>,
         limit: i32,
-    ) -> Result<EventPage, RebuildError> {
+    ) -> Result<EventPage, TablesError> {
         // Ids of version 7 are in the order of their moments, as text too.
         let first = |moment| AttributeValue::S(EventId::mint(moment, [0; 10]).to_string());
         let scan = self
@@ -120,36 +139,36 @@ impl Tables {
             .expression_attribute_names("#id", "event_id")
             .expression_attribute_values(":since", first(since))
             .expression_attribute_values(":until", first(until));
-        let page = scan.send().await.map_err(|error| RebuildError::Read(Box::new(error)))?;
+        let page = scan.send().await.map_err(|error| TablesError::Read(Box::new(error)))?;
         let end = page.last_evaluated_key().and_then(end);
         let records = u64::try_from(page.scanned_count).unwrap_or(0);
         let events = page.items.unwrap_or_default().into_iter().filter_map(|mut item| item.remove(EVENT));
         let events: Result<Vec<Value>, _> = events.map(serde_dynamo::from_attribute_value).collect();
-        Ok(EventPage { events: events.map_err(|error| RebuildError::Read(Box::new(error)))?, records, end })
+        Ok(EventPage { events: events.map_err(|error| TablesError::Read(Box::new(error)))?, records, end })
     }
 
     /// Reads rows and ranges consistently.
-    pub(crate) async fn fetch(&self, needs: impl IntoIterator<Item = Need>) -> Result<State, RebuildError> {
+    pub(crate) async fn fetch(&self, needs: impl IntoIterator<Item = Need>) -> Result<State, TablesError> {
         let needs: BTreeSet<Need> = needs.into_iter().collect();
         let mut call = 0;
         loop {
             call += 1;
             match self.ledger.fetch(&needs).await {
                 Ok((state, _)) => return Ok(state),
-                Err(error @ FetchError::NotARow { .. }) => return Err(RebuildError::Fetch(error)),
-                Err(error @ FetchError::Unavailable(_)) if call == CALLS_MAX => return Err(RebuildError::Fetch(error)),
+                Err(error @ FetchError::NotARow { .. }) => return Err(TablesError::Fetch(error)),
+                Err(error @ FetchError::Unavailable(_)) if call == CALLS_MAX => return Err(TablesError::Fetch(error)),
                 Err(FetchError::Unavailable(_)) => wait(call).await,
             }
         }
     }
 
     /// Carries out writes together, all or none.
-    pub(crate) async fn write(&self, writes: Vec<Write>) -> Result<Written, RebuildError> {
+    pub(crate) async fn write(&self, writes: Vec<Write>) -> Result<Written, TablesError> {
         let now = aws::system::System.now();
         // No write of a rebuild is an increment, so no claim is made and the id is never looked at.
         let scope = Scope { consumer: Consumer::OrderChanged, event_id: EventId::mint(now, [0; 10]), now };
-        let draft = Draft::new(scope, writes, Vec::new()).map_err(RebuildError::Plan)?;
-        let request = self.ledger.prepare(&draft.seal(fastrand::u128(..), 0)).map_err(RebuildError::Write)?;
+        let draft = Draft::new(scope, writes, Vec::new()).map_err(TablesError::Plan)?;
+        let request = self.ledger.prepare(&draft.seal(fastrand::u128(..), 0)).map_err(TablesError::Write)?;
         let mut attempt = Attempt::First;
         let mut call = 0;
         loop {
@@ -157,8 +176,8 @@ impl Tables {
             match self.ledger.commit(&request, attempt).await {
                 Ok(_) => return Ok(Written::Done),
                 Err(CommitError::Refused { .. }) => return Ok(Written::Refused),
-                Err(error @ CommitError::Invalid { .. }) => return Err(RebuildError::Write(error)),
-                Err(error @ CommitError::Busy { .. }) if call == CALLS_MAX => return Err(RebuildError::Write(error)),
+                Err(error @ CommitError::Invalid { .. }) => return Err(TablesError::Write(error)),
+                Err(error @ CommitError::Busy { .. }) if call == CALLS_MAX => return Err(TablesError::Write(error)),
                 Err(CommitError::Busy { .. }) => {
                     wait(call).await;
                     attempt = Attempt::Again;
@@ -169,7 +188,7 @@ impl Tables {
 
     /// Removes a derived row that is wrong, if it still has this revision. Its writers demand a higher source version, which
     /// the right row need not have.
-    pub(crate) async fn remove(&self, key: &Key, revision: u64) -> Result<Written, RebuildError> {
+    pub(crate) async fn remove(&self, key: &Key, revision: u64) -> Result<Written, TablesError> {
         let delete = self
             .writes
             .delete_item()
@@ -181,13 +200,13 @@ impl Tables {
         match delete.send().await {
             Ok(_) => Ok(Written::Done),
             Err(error) if is_refusal(&error) => Ok(Written::Refused),
-            Err(error) => Err(RebuildError::Read(format!("{}", DisplayErrorContext(error)).into())),
+            Err(error) => Err(TablesError::Read(format!("{}", DisplayErrorContext(error)).into())),
         }
     }
 }
 
 impl Records for Tables {
-    async fn event(&self, key: &Key) -> Result<Option<Value>, Box<dyn Error + Send + Sync>> {
+    async fn event(&self, key: &Key) -> Result<Option<Value>, Box<dyn std::error::Error + Send + Sync>> {
         let state = self.fetch([Need::Key(key.clone())]).await?;
         Ok(state.row(key)?.attributes.as_ref().and_then(|attributes| attributes.get(EVENT)).cloned())
     }
